@@ -22,17 +22,19 @@ local C = engine.C
 local Observer = { __name = "cq.Observer" }
 Observer.__index = Observer
 
+-- The observer in one line: its family.
 function Observer:__tostring() return ("cq.Observer.%s"):format(self.family) end
 
 local observer = { class = Observer }
 
--- {groups, dim} (or {batch, groups, dim}) as one row of numbers for each scene
+-- A tensor {groups, dim}, or {batch, groups, dim}, as one row of numbers for each scene: {k} or {batch, k}.
 local function row(tensor, state)
   if state.batched then return tensor:reshape { state.batch, -1 } end
   return tensor:flatten()
 end
 
--- The observation, followed by what the observer's clock shows, which is the same for all scenes.
+-- An observation {k} or {batch, k}, followed by the sines and cosines of the observer's clock, which are the same for
+-- all scenes.
 local function with_clock(self, observation, state)
   if not self.clock then return observation end
   local waves = {}
@@ -69,7 +71,7 @@ function Centroid:observe(state, hidden)
   return with_clock(self, #parts == 1 and parts[1] or T.concat(parts, -1), state), after
 end
 
--- The quantity that an observer of positions, velocities or both reads from a state.
+-- The name of the quantity that an observer of positions, velocities or both reads from a state.
 local function field_of(self) return self.position and (self.velocity and "motion" or "position") or "velocity" end
 
 ---The engine's readouts of the observation, and of the part whose change over a control step is observed; nil for a
@@ -82,7 +84,7 @@ function Centroid:readouts(world)
     self.acceleration and readout.row(world, "mean", "velocity", groups, self.weight) or nil
 end
 
--- The groups of a world's particles as a selection, found once for each world.
+-- The groups of a world's particles as a cq.Selection, found once for each world.
 function Centroid:groups_of(world)
   if self.world ~= world then
     self.world, self.selection = world, world:selection(self.groups, "cq.Observer.centroid")
@@ -113,7 +115,8 @@ local quantities = {
   acceleration = is.boolean { default = false },
 }
 
--- Refuses an observer that observes nothing; fills in the fields of its clock, frequencies as a list.
+-- Raises an error if an observer observes nothing, or has an amplitude without a clock; fills in the fields of its
+-- clock, frequencies as a list.
 local function check_quantities(self, name)
   if not (self.position or self.velocity or self.acceleration) then
     is.fail("cq.Observer.%s: observes nothing; set at least one of %s", name,
@@ -149,8 +152,9 @@ end
 local Kmeans = setmetatable({ __name = "cq.Observer", __tostring = Observer.__tostring }, { __index = Centroid })
 Kmeans.__index = Kmeans
 
--- The cluster of each particle, both from 0, by the positions at rest; in a refined world that of the nearest particle
--- of the original one, since new clusters would have another order.
+-- The cluster of each particle, int32_t[n], both from 0, by the positions at rest; in a refined world that of the
+-- nearest particle of the original one, since new clusters would have another order. Errors: more clusters than
+-- particles.
 local function labels_of(self, world)
   local labels = ffi.new("int32_t[?]", world.particle_count)
   if world.refines then
@@ -166,7 +170,7 @@ local function labels_of(self, world)
   return labels
 end
 
--- Lists of the numbers of a world's particles, one for each cluster.
+-- A list of lists of the numbers of a world's particles, from 1, one for each cluster.
 local function cluster(self, world)
   local labels, lists = labels_of(self, world), {}
   for k = 1, self.clusters do lists[k] = {} end
@@ -174,7 +178,7 @@ local function cluster(self, world)
   return lists
 end
 
--- The clusters of a world's particles as a selection, computed once for each world.
+-- The clusters of a world's particles as a cq.Selection, computed once for each world.
 function Kmeans:groups_of(world)
   if self.world ~= world then
     self.world, self.selection = world, world:remember_selection(cluster(self, world))
@@ -213,7 +217,7 @@ function Particles:observe(state)
   return with_clock(self, #parts == 1 and parts[1] or T.concat(parts, -1), state)
 end
 
----The readouts that this observer needs, as Centroid:readouts.
+---The readout that this observer needs of the engine; nil for a user's own observe, and with a clock.
 ---@return table? observation
 function Particles:readouts(world)
   if self.observe ~= Particles.observe or self.clock then return nil end
@@ -248,7 +252,7 @@ function observer.autoencoder(fields) return require "cq.observer.autoencoder"(f
 
 -- ---- user-written ---------------------------------------------------------------------------------------------------
 
--- A user's observation as a tensor.
+-- A user's observation as a tensor. Errors: nothing, or no numbers.
 local function check_observation(value)
   if type(value) ~= "number" and type(value) ~= "table" then
     is.fail("the observer must give a tensor, got %s", text.describe(value))
@@ -259,7 +263,7 @@ end
 local Custom = {}
 Custom.__index = Custom
 
--- A user's table as an observer; it has start only if the table has.
+-- A user's table with observe as an observer; it has start only if the table has.
 local function of_table(own)
   local out = setmetatable({ table = own }, Custom)
   if own.start then out.start = function() return own:start() end end
@@ -273,7 +277,7 @@ function Custom:parameters() return self.table and self.table.params end
 ---The same observer with other parameters, which its functions find in self.params.
 function Custom:with(params) return of_table(setmetatable({ params = params }, { __index = self.table })) end
 
--- The observation by the user's function or table, and the memory after it.
+-- The observation, a tensor, by the user's function or table, and the memory after it. Errors: no numbers.
 function Custom:observe(state, hidden)
   local observation, after
   if self.f then
@@ -285,7 +289,7 @@ function Custom:observe(state, hidden)
 end
 
 ---@internal
----An observer from the user's value: a cq.Observer, a function, or a table with observe.
+---An observer from the user's value: a cq.Observer, a function, or a table with observe. Errors: another value.
 ---@param given any
 ---@param what string     for errors
 ---@return table

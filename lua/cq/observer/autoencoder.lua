@@ -29,6 +29,7 @@ local FLOOR = 1e-2            -- of the density at rest, below which a velocity 
 local Autoencoder = { __name = "cq.Observer" }
 Autoencoder.__index = Autoencoder
 
+-- The observer in one line: window, channels, latent numbers and pictures collected.
 function Autoencoder:__tostring()
   return ("cq.Observer.autoencoder { %s, %s, latent %d, %s collected }"):format(table.concat(self.window, " x "),
     table.concat(self.channels, ", "), self.latent, text.count(self.collected, "picture"))
@@ -43,14 +44,15 @@ local function channel_count(self)
   return count
 end
 
--- The shape {channels, height, width} of a picture after the first `layers` convolutions.
+-- The shape {channels, height, width} of a picture, in 3D {channels, depth, height, width}, after the first `layers`
+-- convolutions.
 local function shape_after(self, layers)
   local out = { layers > 0 and self.layers[layers] or channel_count(self) }
   for d = #self.window, 1, -1 do out[#out + 1] = self.window[d] / STRIDE ^ layers end
   return out
 end
 
--- Allocates the memory that keeps collected pictures.
+-- Allocates the memory that keeps collected pictures, zeros {replay, channels, ...}, once.
 local function reserve(self)
   if not self.pictures then self.pictures = T.zeros { self.replay, unpack(shape_after(self, 0)) } end
 end
@@ -61,7 +63,8 @@ local function density_of(world)
   return base.mass:sum():item() / base.volume:sum():item()
 end
 
----What the encoder sees of a state: velocity, and density relative to that at rest, of each pixel.
+---What the encoder sees of a state, its channels: velocity, and density relative to that at rest, of each pixel.
+---Errors: another dimension than the window.
 ---@param state cq.State
 ---@return cq.Tensor     {channels, rows, columns}, or {batch, ...}; in 3D {channels, depth, rows, columns}
 function Autoencoder:picture(state)
@@ -80,8 +83,8 @@ function Autoencoder:picture(state)
   return #parts == 1 and parts[1] or T.concat(parts, first)
 end
 
--- Keeps the pictures of a state in the place of the oldest. On the way back of a rollout, which asks again, the control
--- step is none that has not been.
+-- Keeps the pictures of a state in the place of the oldest. The backward pass of a rollout asks again for control steps
+-- that were collected already: these are passed over.
 local function collect(self, state, picture)
   local last = self.last
   if last.roll == state.roll and state.step <= last.step then return end
@@ -98,13 +101,13 @@ end
 
 -- ---- the network ----------------------------------------------------------------------------------------------------
 
--- A convolution with the dimension of its kernel.
+-- A convolution of x in 2D or 3D, by the rank of its kernel w, plus the bias b. opts: { stride, padding }.
 local function conv(x, w, b, opts)
   local name = w.rank == 5 and "conv3d" or "conv2d"
   return x[name](x, w, { bias = b, stride = opts.stride, padding = opts.padding })
 end
 
--- A transposed convolution with the dimension of its kernel.
+-- A transposed convolution of x in 2D or 3D, by the rank of its kernel w, plus the bias b. opts: { stride, padding }.
 local function conv_transpose(x, w, b, opts)
   local name = w.rank == 5 and "conv_transpose3d" or "conv_transpose2d"
   return x[name](x, w, { bias = b, stride = opts.stride, padding = opts.padding })
@@ -112,7 +115,7 @@ end
 
 local STRIDED = { stride = STRIDE, padding = PADDING }
 
--- Draws initial weights by He's rule, with biases of zero.
+-- Initial weights by He's rule, tensors by name, with biases of zero.
 local function draw(self)
   local weights, source, param = {}, random { seed = self.seed }, self.trainable and T.param or T.tensor
   -- Adds a layer: weights drawn for its number of inputs, and biases of zero.
@@ -145,14 +148,14 @@ local function draw(self)
   return weights
 end
 
--- The scale of each channel, shaped so that it divides pictures.
+-- The scale of each channel, a tensor shaped so that it divides pictures {n, channels, ...}.
 local function expand_scale(self)
   local shape = { channel_count(self) }
   for d = 1, #self.window do shape[1 + d] = 1 end
   return self.weights.scale:reshape(shape)
 end
 
--- Refuses anything but a non-empty list of rows of this shape.
+-- Raises an error if a value is no tensor of rows {n, shape...} with n above 0. what: its name.
 local function require_shape(rows, shape, what)
   local fits = T.is_tensor(rows) and rows.rank == #shape + 1 and rows:size(1) > 0
   for d = 1, #shape do fits = fits and rows:size(d + 1) == shape[d] end
@@ -162,7 +165,8 @@ local function require_shape(rows, shape, what)
   end
 end
 
----Mean and log variance of the latent vectors of pictures, {n, latent} each; no log variance where beta is 0.
+---Mean and log variance of the latent vectors of pictures, {n, latent} each; no log variance where beta is 0. Errors:
+---another shape.
 ---@param pictures cq.Tensor     {n, channels, ...}
 ---@return cq.Tensor mean
 ---@return cq.Tensor? log_variance
@@ -193,7 +197,7 @@ local function decode_scaled(self, z)
   return x
 end
 
----Pictures from latent vectors.
+---Pictures from latent vectors. Errors: another shape.
 ---@param z cq.Tensor            {n, latent}
 ---@return cq.Tensor             {n, channels, ...}
 function Autoencoder:decode(z)
@@ -201,8 +205,8 @@ function Autoencoder:decode(z)
   return decode_scaled(self, z) * expand_scale(self)
 end
 
--- Copies weights into the autoencoder's own. `given` is a table of tensors by name, as weights of another one are; a
--- missing one, or another shape, is an error.
+-- Copies weights into the autoencoder's own, in place. given: a table of tensors by name, as weights of another one
+-- are. Errors: a missing one, or another shape.
 local function copy_weights(self, given)
   if type(given) ~= "table" or T.is_tensor(given) then
     is.fail("cq.Observer.autoencoder: weights must be a table of tensors by name, got %s", text.describe(given))
@@ -220,8 +224,9 @@ end
 
 -- ---- observing ------------------------------------------------------------------------------------------------------
 
----The mean of the latent vector, with gradients to the state; between looks that of the last one. Returns it, and as
----memory of the next control step, where it looks less often than at each of them; else nil.
+---The mean of the latent vector {latent}, or {batch, latent}, with gradients to the state; between looks that of the
+---last one. Returns it, and as memory of the next control step, where it looks less often than at each of them; else
+---nil.
 function Autoencoder:observe(state, hidden)
   if hidden and state.step % self.every ~= 0 then return hidden, hidden end
   local picture = self:picture(state)
@@ -231,7 +236,7 @@ function Autoencoder:observe(state, hidden)
   return z, self.every > 1 and z or nil
 end
 
----The weights of the encoder, where they are trained with the controller's. nil: they are not trained.
+---The weights of the encoder, tensors by name, where they are trained with the controller's. nil: they are not trained.
 function Autoencoder:parameters()
   if not self.trainable then return nil end
   local out = {}
@@ -250,7 +255,7 @@ function Autoencoder:with(weights)
 end
 
 ---@internal
----What fits have changed (weights and statistics), as a training keeps it with its best parameters.
+---A copy of the weights and statistics that fits have changed, as a training keeps it with its best parameters.
 function Autoencoder:learned() return T.leaves.snapshot(self.weights) end
 
 ---@internal
@@ -262,7 +267,7 @@ function Autoencoder:holding(learned)
 end
 
 ---@internal
----Takes over weights and statistics that autoencoder:learned of another one has returned.
+---Takes over weights and statistics that autoencoder:learned of another one has returned. Errors: other shapes.
 function Autoencoder:take(learned)
   copy_weights(self, learned)
   self.fitted = true
@@ -270,8 +275,8 @@ end
 
 -- ---- fitting --------------------------------------------------------------------------------------------------------
 
--- Sets the scales that pictures are divided by: root mean squares of velocity, all axes together, and of density, over
--- the pixels that hold mass.
+-- The scales {channels} that pictures are divided by: root mean squares of velocity, all axes together, and of density,
+-- over the pixels that hold mass.
 local function measure_scale(self, pictures)
   local dim = #self.window
   local present = pictures:abs():max(2):greater(0):sum():item()
@@ -286,8 +291,9 @@ local function measure_scale(self, pictures)
   return T.tensor(out)
 end
 
--- Weighted mean of the squared error of pictures in scaled numbers, and the divergence of the latent vectors from
--- independent normal ones, a mean over pictures.
+-- Two tensors of rank 0: the weighted mean of the squared error of pictures in scaled numbers, and the divergence of
+-- the latent vectors from independent normal ones, a mean over pictures; without the second where beta is 0. noise {n,
+-- latent}: nil where beta is 0.
 local function losses(self, pictures, noise)
   local mean, log_variance = self:encode(pictures)
   local z = mean
@@ -301,7 +307,7 @@ local function losses(self, pictures, noise)
   return reconstruction, (mean:square() + log_variance:exp() - 1 - log_variance):sum() / (2 * n)
 end
 
--- Refuses pictures of another shape, or that are not finite.
+-- Returns pictures. Errors: another shape, or not finite.
 local function check_pictures(self, pictures)
   require_shape(pictures, shape_after(self, 0), "pictures")
   if not pictures:finite() then is.fail "autoencoder: pictures must be finite" end
@@ -355,8 +361,8 @@ function Autoencoder:fit(fields_given)
   return history
 end
 
----Mean squared error of pictures and of what the decoder makes of them, by the scale of each channel; pixels without
----mass by a tenth.
+---The mean squared error of pictures after encoding and decoding, by the scale of each channel; pixels without mass by
+---a tenth.
 ---@param pictures cq.Tensor     {n, channels, ...}
 ---@return number
 function Autoencoder:error_of(pictures)
@@ -367,8 +373,9 @@ end
 
 -- ---- to go on later -------------------------------------------------------------------------------------------------
 
----What it has learned and collected, as cq.save keeps it: weights, pictures, where its random numbers are, and the
----state of the optimizer that it was fitted with last. run:optimize keeps it with the run; --resume goes on with it.
+---What the observer has learned and collected, as cq.save keeps it: weights, pictures, where its random numbers are,
+---and the state of the optimizer that it was fitted with last. run:optimize keeps it with the run; --resume goes on
+---with it.
 ---@return table
 function Autoencoder:state()
   return { weights = T.leaves.snapshot(self.weights), fitted = self.fitted, made = self.made,
