@@ -71,7 +71,7 @@ local told = {}
 
 local switches = { ["true"] = true, ["false"] = false, yes = true, no = false, on = true, off = false }
 
--- The text of an option as a value of the wanted type; nil where it is none.
+-- The text of an option (true: none) as a value of the wanted type, a type's name; nil where it is none of it.
 local function convert(typed, wanted)
   if wanted == "boolean" then
     if type(typed) == "boolean" then return typed end
@@ -91,7 +91,7 @@ local function convert(typed, wanted)
   return tonumber(typed) or typed             -- no default to go by
 end
 
--- The kind of text that a checker's option takes, in words.
+-- The name of the type as which convert reads the text of a checker's option.
 local function wanted_by(kind)
   if kind.cats == "number" or kind.cats == "integer" then return "number" end
   if kind.cats == "boolean" then return "boolean" end
@@ -149,7 +149,7 @@ end
 -- ---- set by the program ---------------------------------------------------------------------------------------------
 
 ---@internal
----Keeps what was typed for the script.
+---Keeps the options that were typed for the script, and forgets which ones it asked for.
 ---@param options table<string, string|true>
 function option.set_given(options)
   given, asked, told = options, {}, {}
