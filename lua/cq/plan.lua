@@ -153,7 +153,7 @@ local recover_spec = is.define("cq.Plan: recover", { halvings = is.integer { min
 local stage_spec = is.define("cq.Plan: stage",
   tables.merged(of_stage, { name = is.string(), iterations = is.integer { min = 0 } }))
 
--- Refuses a stage's name that cannot be a folder's, or that another stage has.
+-- Raises an error if a stage's name cannot be a folder's, or another stage has it.
 local function check_name(self, stage)
   if stage.name:find "[^%w _.-]" or stage.name:find "^%." then
     is.fail("cq.Plan: the name of a stage has letters, digits, spaces and -_. alone, for its folder, got %q",
@@ -162,7 +162,8 @@ local function check_name(self, stage)
   if self.number[stage.name] then is.fail("cq.Plan: two stages are called %q", stage.name) end
 end
 
--- A stage with the plan's defaults in the place of fields that it does not give.
+-- A checked stage of the plan with the plan's defaults in the place of fields that it does not give. Errors: its name;
+-- options that no stage has.
 local function complete(self, given, defaults)
   local stage = stage_spec(given)
   check_name(self, stage)
@@ -203,7 +204,8 @@ end
 local starts_spec = is.define("cq.Plan: starts", { count = is.integer { min = 1, max = 1000 },
   keep = is.integer { min = 1, default = 1 }, at = is.any_of { is.string(), is.table(), optional = true } })
 
--- Refuses tournaments that end in an early stage: losses of coarse or soft stages do not predict the last one's.
+-- The plan's tournament as { count, keep, at: number of the stage, iteration }. Errors: one that ends in an early
+-- stage: losses of coarse or soft stages do not predict the last one's; no such stage or iteration.
 local function check_starts(self, given)
   local def = starts_spec(given)
   local at = type(def.at) == "table" and def.at[1] or def.at or self.stages[#self.stages].name
@@ -313,7 +315,7 @@ function Plan:parts()
   return out
 end
 
----Iterations of all starts.
+---The sum of the iterations of all starts in all stages.
 ---@internal
 ---@return integer
 function Plan:iterations()
@@ -325,6 +327,7 @@ function Plan:iterations()
   return sum
 end
 
+-- The plan in sentences, as in the methods section of a paper.
 function Plan:__tostring() return words.sentences(self) end
 
 method.guard(Plan, "plan")

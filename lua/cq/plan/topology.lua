@@ -5,6 +5,7 @@ local spec = is.define("cq.Plan.topology", { name = is.string { default = "topol
   starts = is.table { optional = true }, coarsen = is.integer { min = 1, max = 8, default = 2 },
   passive_weight = is.number { min = 0, default = 1 }, feedback = is.integer { min = 0, default = 0 } })
 
+---cq.Plan.topology: a plan of coarse, soft, binary and pulse stages.
 ---@param fields? cq.Plan.topology.def
 ---@return cq.Plan
 return function(fields)

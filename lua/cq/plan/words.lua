@@ -5,7 +5,7 @@ local tables = require "cq.base.tables"
 
 local words = {}
 
----A value of a stage as a word for records and prints: numbers, strings, classes and lists by signature.word, "a
+---A value of a stage as text for records and prints: numbers, strings, classes and lists by signature.word, "a
 ---function", infinity as "none", other tables as "name value, ...".
 ---@param value any
 ---@return string
@@ -18,7 +18,7 @@ function words.of(value)
   return table.concat(list, ", ")
 end
 
----Variants of a stage as a word.
+---Variants of a stage as text: their number, "drawn" or "none".
 ---@param given any
 ---@return string
 function words.of_variants(given)
@@ -30,7 +30,7 @@ end
 
 -- ---- the record -----------------------------------------------------------------------------------------------------
 
----What a stage is, by the names of its fields.
+---A stage as texts by the names of its fields, by which a run that goes on knows it.
 ---@param stage cq.Plan.stage.def
 ---@param optimizer cq.Optimizer      its own, the plan's or the experiment's
 ---@return table<string, string>
@@ -59,7 +59,7 @@ local optimizer_names = { adam = "Adam", adam_per_tensor = "Adam with one mean s
   nlopt = "NLopt", ipopt = "IPOPT", parts = "an optimizer for each part" }
 local bodies = { soft = "soft body", binary = "binary body", extracted = "extracted body" }
 
--- A stage's optimizer and rate in words.
+-- A stage's optimizer and rate as text.
 local function optimizer_words(stage)
   local optimizer, rate = stage.optimizer, stage.options.rate
   local kind = optimizer and optimizer.kind
@@ -72,7 +72,7 @@ local function optimizer_words(stage)
   return rate and ("by %s, rate %s"):format(name, words.of(rate)) or "by " .. name
 end
 
--- A stage's level in words.
+-- A stage's level as a list of texts.
 local function level_words(level)
   local list = {}
   for _, name in ipairs(tables.names(level)) do
@@ -87,7 +87,7 @@ local function level_words(level)
   return list
 end
 
--- A stage's options in words.
+-- A stage's options but the rate as a list of texts.
 local function option_words(options)
   local list = {}
   for _, name in ipairs(tables.names(options)) do
@@ -96,7 +96,7 @@ local function option_words(options)
   return list
 end
 
--- A stage's stop in words.
+-- A stage's stop as a list of texts.
 local function stop_words(stop)
   if type(stop) == "function" then return { "until a function of the history ends it" } end
   local list = {}
