@@ -54,7 +54,8 @@ local series_spec = is.define("cq.Plot series", {
   y = numbers(), x = numbers(true), lower = numbers(true), upper = numbers(true),
 })
 
--- A list of numbers from a user's list or vector; refuses what is no number. NaN stays, a gap in the curve.
+-- A list of numbers from a user's list or vector; NaN stays, a gap in the curve. Errors: an entry that is no number;
+-- what: its name.
 local function list_of(value, what)
   if text.is_instance(value, "cq.Tensor") then
     if value.rank ~= 1 then is.fail("cq.Plot: %s must be a vector, got a tensor of rank %d", what, value.rank) end
@@ -68,7 +69,8 @@ local function list_of(value, what)
   return value
 end
 
--- A series as the user gave it, with x, colour and name filled in.
+-- A series as the user gave it, checked, with x, colour and name filled in. k: its number. Errors: lists of other
+-- lengths; half a band.
 local function read_series(given, k)
   local s = series_spec(given)
   s.y = list_of(s.y, ("series[%d].y"):format(k))
@@ -106,8 +108,8 @@ local function extend(range, value)
   if finite(value) then range[1], range[2] = math.min(range[1], value), math.max(range[2], value) end
 end
 
--- Sets the ranges of both axes: the smallest and the largest numbers of all curves, with a little space above and
--- below.
+-- The ranges { lower, upper } of both axes, x first: the smallest and the largest numbers of all curves, with a little
+-- space above and below. Errors: nothing to draw.
 local function find_ranges(self)
   local xs, ys = { math.huge, -math.huge }, { math.huge, -math.huge }
   for _, s in ipairs(self.series) do
@@ -144,7 +146,7 @@ end
 local NAME, LINE = 42, 18          -- [pixel] that the mark of a name takes, and from a line of names to the next
 local LEAST = 24                   -- [pixel] that curves are high
 
--- Places the names of series: beside the title if all fit there, else in lines of their own, as many as fit in each.
+-- The series with names in lines, a list of lists, as many as fit in each; and whether all fit beside the title.
 local function find_names(self, canvas)
   local room = self.width - MARGIN.right
   local lines, used, all = {}, math.huge, 0
@@ -159,7 +161,8 @@ local function find_names(self, canvas)
   return lines, title + all <= room - MARGIN.left
 end
 
--- Where the axes lie on the canvas [pixel], and the functions from values to pixels.
+-- A table of where the axes lie on the canvas (left, right, top, bottom [pixel]), of the lines of names, and of the
+-- functions x and y from values to pixels.
 local function frame(self, canvas)
   local xs, ys = find_ranges(self)
   local names, beside_title = find_names(self, canvas)
@@ -177,14 +180,14 @@ local function frame(self, canvas)
   }
 end
 
--- A number at a tick.
+-- The text of a number at a tick.
 local function number(value, step)
   if math.abs(value) < step * 1e-6 then return "0" end
   return ("%.6g"):format(value)
 end
 
--- Ticks of a logarithmic axis from 10^low to 10^high: decades; 1, 2, 5 of each if fewer than two decades are visible;
--- else round numbers.
+-- Ticks { at: logarithm, text } of a logarithmic axis from 10^low to 10^high: decades; 1, 2, 5 of each if fewer than
+-- two decades are visible; else round numbers.
 local function log_ticks(low, high)
   local out, wide = {}, high - low >= 2
   local step = wide and math.max(1, ruler.step(high - low, 6)) or 1
@@ -212,7 +215,7 @@ local function thinned(ticks, f)
   return out
 end
 
--- Ticks of the vertical axis: places and texts.
+-- Ticks { at, text } of the vertical axis.
 local function y_ticks(self, f)
   if self.log_y then return thinned(log_ticks(f.ys[1], f.ys[2]), f) end
   local count = math.max(2, math.min(6, math.floor((f.bottom - f.top) / TICK)))
@@ -221,7 +224,7 @@ local function y_ticks(self, f)
   return out
 end
 
--- The ticks along x, places and texts; and where they are names, the pixels from one to the next, else nil.
+-- The ticks { x [pixel], text } along x; and where they are names, the pixels from one to the next, else nil.
 local function x_ticks(self, canvas, f)
   local out = {}
   for k, name in ipairs(self.x_names or {}) do out[k] = { x = f.x(k), text = name } end
@@ -234,7 +237,7 @@ local function x_ticks(self, canvas, f)
   return out
 end
 
--- The end of a name, as much of it as fits into the room [pixel].
+-- The end of a name, with ".." in front where it was cut, as much of it as fits into the room [pixel].
 local function cut(canvas, name, room)
   local short = name
   while #name > 1 and canvas:text_width(short, 9) > room do
@@ -244,7 +247,7 @@ local function cut(canvas, name, room)
   return short
 end
 
--- Do names stand in two rows by turns, as one of them is wider than its room in one?
+-- Must names stand in two rows by turns, since one of them is wider than its room, pitch [pixel], in one?
 local function is_crowded(canvas, ticks, pitch)
   for _, tick in ipairs(ticks) do
     if canvas:text_width(tick.text, 9) > pitch - 6 then return true end
@@ -275,7 +278,8 @@ local function draw_axes(self, canvas, f)
   if self.y_label then canvas:text { x = 14, y = f.top - 12, size = 10, text = self.y_label } end
 end
 
--- Draws the band between a series' lower and upper curve, where it has them; places that are not finite are left out.
+-- Draws the band between the lower and upper curve of a series s, where it has them; places that are not finite are
+-- left out.
 local function draw_band(self, canvas, f, s)
   if not s.lower then return end
   local points = {}
@@ -288,7 +292,7 @@ local function draw_band(self, canvas, f, s)
   if #points >= 3 then canvas:polygon(points, colour.number(s.colour, 0.18)) end
 end
 
--- Draws a curve in pieces, cut where a number is not finite; a single point is a dot.
+-- Draws the curve of a series s in pieces, cut where a number is not finite; a single point is a dot.
 local function draw_curve(self, canvas, f, s)
   local piece = {}
   -- Draws the points since the last gap: as a line, or a single one as a dot.
