@@ -48,7 +48,7 @@ local integer_options = is.define("random:integers", {
 })
 local choice_options = is.define("random:choice", { replace = is.boolean { default = false } })
 
----Normal numbers.
+---A tensor of normal numbers.
 ---@param shape? integer[]|integer  default {}: rank 0
 ---@param opts? random.normal.def
 ---@return cq.Tensor
@@ -59,7 +59,8 @@ function Random:normal(shape, opts)
   return out
 end
 
--- A tensor of numbers drawn between opts.min and opts.max.
+-- A tensor of a shape with numbers drawn between opts.min and opts.max. draw: the engine's function; name: of the
+-- method. Errors: min above max.
 local function between(self, name, draw, shape, opts)
   if opts.min > opts.max then is.fail("random:%s: min %g is above max %g", name, opts.min, opts.max) end
   local out = tensor.empty(shape or {})
@@ -67,7 +68,7 @@ local function between(self, name, draw, shape, opts)
   return out
 end
 
----Uniform numbers in [min, max).
+---A tensor of uniform numbers in [min, max).
 ---@param shape? integer[]|integer  default {}: rank 0
 ---@param opts? random.uniform.def
 ---@return cq.Tensor
@@ -75,7 +76,7 @@ function Random:uniform(shape, opts)
   return between(self, "uniform", C.cq_random_uniform, shape, uniform_options(opts or {}))
 end
 
----Whole numbers from min to max, both included.
+---A tensor of whole numbers from min to max, both included.
 ---@param shape integer[]|integer
 ---@param opts random.integers.def
 ---@return cq.Tensor
@@ -83,7 +84,7 @@ function Random:integers(shape, opts)
   return between(self, "integers", C.cq_random_integers, shape, integer_options(opts or {}))
 end
 
----The numbers 1 to n in random order.
+---The numbers 1 to n in random order, as a tensor.
 ---@param n integer
 ---@return cq.Tensor  {n}
 function Random:permutation(n)
@@ -93,7 +94,7 @@ function Random:permutation(n)
   return out
 end
 
--- Entries of a list, or rows of a tensor, by their numbers.
+-- The entries of a list, or rows of a tensor, by a list of their numbers.
 local function pick(values, list)
   if tensor.is_tensor(values) then return values:gather(list) end
   local out = {}
@@ -137,6 +138,7 @@ function Random:restore(state)
   self.generator.seed, self.generator.position = state.seed, state.position
 end
 
+-- The generator in one line: seed and position.
 function Random:__tostring()
   local state = self:state()
   return ("random numbers of seed %d, at position %d"):format(state.seed, state.position)
@@ -150,6 +152,7 @@ local random = { Random = Random }
 method.guard(Random, "random")
 
 return setmetatable(random, {
+  -- cq.random: a generator; its seed is def's, else --seed, else 0.
   __call = function(_, def)
     def = definition(def or {})
     local seed = def.seed or option.program.seed or 0
