@@ -54,7 +54,7 @@ local function hash_of_script(processes)
   return processes:hash(all, #all, 0)
 end
 
--- Divides cores and memory among the ranks of one machine.
+-- Divides cores and memory among the ranks of one machine: sets threads and share of the program.
 local function share_machine(processes)
   if option.program.threads == 0 then
     option.program.threads = math.max(1, math.floor(processes.cores / processes.machine))
@@ -89,7 +89,7 @@ function ranks.mpi()
   return current
 end
 
----This process alone, for scripts that take either.
+---A cq.Ranks of this process alone, for scripts that take either.
 ---@return cq.Ranks
 function ranks.alone() return ranks.of(require "cq.ranks.alone") end
 
@@ -115,7 +115,8 @@ end
 
 -- ---- scenes ---------------------------------------------------------------------------------------------------------
 
--- waits until all ranks are here; a problem of any of them is raised on all
+-- Waits until all ranks are here; a problem of any of them is raised on all. mine: this rank's report, as
+-- agreement.reach takes it.
 local function meet(self, mine)
   if self.over then is.fail "cq.Ranks: the other ranks have ended" end
   local problem, over = agreement.reach(self.processes, mine)
@@ -123,7 +124,7 @@ local function meet(self, mine)
   agreement.raise(problem)
 end
 
--- Warns that there are more ranks than scenes.
+-- Warns if there are more ranks than scenes.
 local function tell_idle(self, count)
   if self.size > count then
     message.warn("%s for %s: %d have nothing to do; start at most %d", text.count(self.size, "rank"),
@@ -131,8 +132,8 @@ local function tell_idle(self, count)
   end
 end
 
--- Calls each(scene) for this rank's scenes, counted from 1. An error is passed to all ranks, or raised where there is
--- one.
+-- Calls each(scene) for this rank's scenes, counted from 1, and meets the other ranks. An error is passed to all ranks,
+-- or raised where there is one.
 local function each_scene(self, count, mine, each)
   local first, last = tree.scenes(count, self.rank, self.size)
   for scene = first + 1, last + 1 do
@@ -147,7 +148,7 @@ local function each_scene(self, count, mine, each)
   if self.size > 1 then meet(self, mine) end
 end
 
--- rollouts that a function gives beside its number are done with
+-- Releases the rollouts among its arguments, which a function has given beside its number.
 local function release(...)
   for k = 1, select("#", ...) do
     local value = select(k, ...)
@@ -155,7 +156,7 @@ local function release(...)
   end
 end
 
--- The numbers of all scenes, on all ranks, from those of the scenes of this rank, { [scene] = number }.
+-- A list of the numbers of all scenes, on all ranks, from those of the scenes of this rank, { [scene] = number }.
 local function gather(self, count, own)
   local most = math.ceil(count / self.size)
   local mine, all = ffi.new("double[?]", most), ffi.new("double[?]", most * self.size)
@@ -170,15 +171,16 @@ local function gather(self, count, own)
   return out
 end
 
--- Length of a vector of sums: the objective, two marks for each parameter (reached, moves the result), and the
--- gradients.
+-- How many numbers a vector of sums has: the objective, two marks for each parameter of a list (reached, moves the
+-- result), and the gradients.
 local function length_of(list)
   local length = 1 + 2 * #list
   for _, leaf in ipairs(list) do length = length + leaf.tensor.count end
   return length
 end
 
--- writes the value and the gradients of one scene into the vector that is summed over scenes
+-- Writes the value and the gradients of one scene into the vector, double[], that is summed over scenes. adjoints:
+-- double* or nil for each parameter.
 local function fill(vector, list, value, adjoints)
   local at = 1 + 2 * #list
   vector[0] = value
@@ -193,7 +195,7 @@ local function fill(vector, list, value, adjoints)
   end
 end
 
--- the mean of all scenes as a number and a table in the shape of p
+-- The mean of all scenes from the summed vector: the value, a number, and the gradients, nested as p.
 local function mean(vector, list, p, count)
   local grads, at = {}, 1 + 2 * #list
   for _, leaf in ipairs(list) do
@@ -205,8 +207,8 @@ local function mean(vector, list, p, count)
   return vector[0] / count, T.leaves.map(p, function(t) return grads[t] end)
 end
 
--- For each parameter: does any of several numbers depend on it, and is its gradient anywhere non-zero? vector: the
--- gradients by each number, one after another.
+-- Judges for each parameter whether any of several numbers depends on it, and whether its gradient is anywhere
+-- non-zero: raises the errors of gradient.judge. vector: the gradients by each number, one after another.
 local function judge(vector, list, names)
   local length = length_of(list)
   for k, leaf in ipairs(list) do
@@ -219,7 +221,7 @@ local function judge(vector, list, names)
   end
 end
 
--- A hash of all numbers of some tensors, to see whether ranks agree.
+-- A hash of all numbers of a list of tensors, to see whether ranks agree.
 local function hash_of(self, list)
   local hash = 0
   for _, leaf in ipairs(list) do
@@ -304,7 +306,7 @@ function Ranks:values_and_grads(count, names, f)
   end
 end
 
----f(scene) of each scene, one number, on all ranks; without gradients. Errors: f gives no number.
+---Calls f(scene) for each scene and gives its numbers on all ranks; without gradients. Errors: f gives no number.
 ---@param count integer         scenes
 ---@param f fun(scene: integer): cq.Tensor|number, ...   rollouts that it gives behind the number are released
 ---@return number[] values, number mean     the mean in the order of additions of value_and_grad
@@ -329,7 +331,7 @@ function Ranks:map(count, f)
 end
 
 ---@internal
----The largest of all ranks, number by number.
+---The largest of each number over all ranks.
 ---@param list number[]        {count}; empty on a rank that has nothing to do
 ---@param count integer
 ---@return number[]
@@ -370,6 +372,7 @@ function Ranks:fetch(path)
   return copy
 end
 
+-- The ranks in one line: this rank and how many there are.
 function Ranks:__tostring() return ("cq.Ranks: rank %d of %d"):format(self.rank, self.size) end
 
 method.guard(Ranks, "ranks")

@@ -20,7 +20,7 @@ local purposes = { "to begin", "to compute gradients", "to evaluate scenes", "to
 local number_of = {}
 for k, name in ipairs(purposes) do number_of[name] = k end
 
--- This rank's report to the others: purpose, hash, scenes, problem.
+-- This rank's report to the others, a cq_rank_report: purpose, hash, scenes, problem, host, interrupted.
 local function report_of(ranks, mine)
   local report = ffi.new "cq_rank_report"
   report.purpose, report.hash, report.scenes = number_of[mine.purpose], mine.hash or 0, mine.scenes or 0
@@ -30,10 +30,11 @@ local function report_of(ranks, mine)
   return report
 end
 
--- Has any rank reported an error?
+-- Has the rank of a report had an error?
 local function failed(report) return report.problem[0] ~= 0 end
 
--- the least and the greatest of each number are the same on all ranks, nobody has failed or was interrupted
+-- Are the numbers of all ranks' reports the same, and has none failed or was interrupted? Each number and its
+-- complement are compared by their least over all ranks.
 local function all_alike(ranks, report)
   local fine = not failed(report) and report.interrupted == 0
   local values = ffi.new("uint64_t[7]", report.purpose, ALL_ONES - report.purpose, report.hash, ALL_ONES - report.hash,
@@ -45,7 +46,7 @@ local function all_alike(ranks, report)
   return values[6] == 1
 end
 
--- "rank 2 of 4 (node7)"
+-- The name of a rank for sentences: "rank 2 of 4 (node7)".
 local function name_of(ranks, report, rank)
   local machine = ffi.string(report.host)
   return ("rank %d of %d%s"):format(rank, ranks.size, machine ~= "" and (" (%s)"):format(machine) or "")
@@ -58,7 +59,7 @@ local differ = {
   ["to evaluate scenes"] = "the parameters of %s are not those of rank 0",
 }
 
--- How a rank differs from the first one, in another operation or in other numbers, in words.
+-- How a rank differs from the first one, in another operation or in other numbers, in words; nil: it does not.
 local function difference(ranks, first, other, rank)
   local who, to = name_of(ranks, other, rank), purposes[tonumber(first.purpose)]
   if other.purpose ~= first.purpose then
@@ -71,7 +72,7 @@ local function difference(ranks, first, other, rank)
   end
 end
 
--- What went wrong on a rank, or in what ranks disagree; nil where all is well.
+-- A sentence on what went wrong on a rank, or in what ranks disagree; nil where all is well. all: their reports.
 local function problem_of(ranks, all)
   for rank = 0, ranks.size - 1 do
     if failed(all[rank]) then return name_of(ranks, all[rank], rank) .. ": " .. ffi.string(all[rank].problem) end
@@ -82,7 +83,7 @@ local function problem_of(ranks, all)
   end
 end
 
--- who was asked to stop, and who has come to the end of its script?
+-- Was any rank asked to stop, and has any come to the end of its script? Two booleans.
 local function notices(ranks, all)
   local interrupted, over = false, false
   for rank = 0, ranks.size - 1 do
@@ -92,7 +93,7 @@ local function notices(ranks, all)
   return interrupted, over
 end
 
----All ranks come to the same point. What is wrong with one is wrong with all, in the same words.
+---Waits until all ranks have come to the same point. A problem of one is returned on all, in the same words.
 ---@param ranks table            with the operations of cq.Ranks.Mpi, or cq.Ranks.Alone
 ---@param mine { purpose: string, hash: integer?, scenes: integer?, problem: string? }
 ---@return string? problem, boolean over     over: a rank is at its end, and cannot come again
@@ -108,7 +109,7 @@ function agreement.reach(ranks, mine)
   return mine.purpose ~= "to its end" and engine.interruption or nil, over
 end
 
----Raises what an agreement found.
+---Raises the problem that agreement.reach returned, if there is one.
 ---@param problem string?
 function agreement.raise(problem)
   if not problem then return end

@@ -5,15 +5,15 @@ local ffi = require "ffi"
 local Alone = { rank = 0, size = 1, host = "" }
 Alone.__index = Alone
 
--- The minimum over one rank is what it has.
+-- Does nothing: the minimum over one rank is what it has.
 function Alone:minimum() end
--- There is no other rank to send to.
+-- Does nothing: there is no other rank to send to.
 function Alone:broadcast() end
--- A hash of data, which no other rank compares.
+-- Returns 0 for all data, which no other rank compares.
 function Alone:hash() return 0 end
--- Gathers the data of the one rank.
+-- Copies `bytes` bytes of the one rank from mine to all.
 function Alone:gather(mine, all, bytes) ffi.copy(all, mine, bytes) end
--- There is nothing to end.
+-- Does nothing: no other rank has to be told.
 function Alone:close() end
 
 return setmetatable({}, Alone)

@@ -51,7 +51,7 @@ local mpi = {}
 
 -- ---- the object ----------------------------------------------------------------------------------------------------
 
--- The path of cqlua-mpi.so.
+-- The path of cqlua-mpi.so: as CQLUA_MPI says, else beside the program. Errors: there is none.
 local function path_of_object()
   local given = os.getenv "CQLUA_MPI"
   if given and host.kind(given) ~= "file" then
@@ -67,7 +67,8 @@ local function path_of_object()
     .. "libopenmpi-dev and openmpi-bin, and build it with `make mpi`")
 end
 
--- Loads cqlua-mpi.so, or says how it is made.
+-- Loads cqlua-mpi.so and returns it. Errors, with how it is built: it is missing, cannot be loaded, or belongs to
+-- another build.
 local function load_object()
   local path = path_of_object()
   local found, object = pcall(ffi.load, path, true)          -- MPI loads parts of itself that look for its functions
@@ -82,8 +83,8 @@ local function load_object()
   return object
 end
 
--- The number of processes that the launcher says it has started. The mpirun of another MPI starts each of them as a
--- single rank.
+-- The number of processes that the launcher says it has started; nil: no launcher does. The mpirun of another MPI
+-- starts each of them as a single rank.
 local function launched()
   for _, name in ipairs { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS" } do
     local count = tonumber(os.getenv(name) or "")
@@ -101,7 +102,7 @@ function mpi.launched_as()
   return 0
 end
 
--- starts MPI in this process; an error if the launcher is of another MPI
+-- Starts MPI in this process; returns the cq.Ranks.Mpi. Errors: the launcher is of another MPI.
 local function begin(object)
   local place = ffi.new "cq_mpi_place"
   if object.cq_mpi_begin(place) ~= 0 then is.fail("cq.Ranks.mpi: %s", ffi.string(object.cq_mpi_error())) end
@@ -117,7 +118,7 @@ local function begin(object)
   }, Mpi)
 end
 
----Begins MPI. Once for a process.
+---Begins MPI in this process. To be called once.
 ---@return cq.Ranks.Mpi
 function mpi.begin() return begin(load_object()) end
 
@@ -143,14 +144,15 @@ end
 
 -- ---- operations ----------------------------------------------------------------------------------------------------
 
--- Raises the error of an MPI call that failed.
+-- Raises the error of an MPI call that failed, by its code, and sets self.broken.
 local function check(self, code)
   if code == 0 then return end
   self.broken = true
   is.fail("MPI: %s", ffi.string(self.object.cq_mpi_error()))
 end
 
--- Waits for the MPI operation that was begun; after Ctrl-C only for a while, since another rank may have ended.
+-- Waits for the MPI operation that was begun; after Ctrl-C only for a while, since another rank may have ended. Errors:
+-- the operation failed; Ctrl-C.
 local function wait(self)
   local object, done, since, tests = self.object, self.done, nil, 0
   while true do
@@ -169,13 +171,13 @@ local function wait(self)
   end
 end
 
--- Checks the status of a non-blocking call, and waits for it.
+-- Checks the code of a non-blocking call, and waits for the operation.
 local function run(self, code)
   check(self, code)
   wait(self)
 end
 
----Each number becomes the least of all ranks.
+---Replaces each number by the least of all ranks, in place.
 ---@param values ffi.cdata*      uint64_t {count}
 ---@param count integer
 function Mpi:minimum(values, count) run(self, self.object.cq_mpi_minimum(values, count)) end
@@ -202,7 +204,7 @@ function Mpi:send(data, count, to) run(self, self.object.cq_mpi_send(data, count
 -- Receives `count` doubles from a rank into data; waits until they are there.
 function Mpi:receive(data, count, from) run(self, self.object.cq_mpi_receive(data, count, from)) end
 
----A number that tells whether ranks have the same bytes.
+---A hash of bytes, which tells whether ranks have the same ones. seed: 0, or the hash of bytes before.
 function Mpi:hash(data, bytes, seed) return self.object.cq_mpi_hash(data, bytes, seed) end
 
 ---Ends MPI; all ranks come here. After a failure this process leaves without the others.

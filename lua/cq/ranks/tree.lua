@@ -19,7 +19,7 @@ Tree.__index = Tree
 
 local tree = {}
 
--- Ranks beyond the number of scenes have none.
+-- How many ranks have scenes: ranks beyond the number of scenes have none.
 local function parts(count, size) return math.min(count, size) end
 
 ---Scenes of a rank: from first to last, counted from 0; last is first - 1 where it has none.
@@ -33,7 +33,7 @@ function tree.scenes(count, rank, size)
   return math.floor(rank * count / n), math.floor((rank + 1) * count / n) - 1
 end
 
----The rank that has a scene.
+---The number of the rank that has a scene.
 ---@param scene integer          from 0
 ---@param count integer
 ---@param size integer
@@ -78,8 +78,8 @@ function Tree:put(scene, vector)
   end
 end
 
--- Adds the sum of a node to its parent and returns the parent; nil where the sum was sent to another rank. next: the
--- following node in this rank's list.
+-- Adds the sum of a node to its parent and returns the parent, and whether `next` was taken for it; nil where the sum
+-- was sent to another rank. next: the following node in this rank's list.
 local function climb(self, node, next)
   local width, ranks = 2 ^ node.level, self.ranks
   if node.index % 2 == 1 then
