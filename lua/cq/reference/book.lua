@@ -45,7 +45,8 @@ Book.__index = Book
 ---@return string
 local function class_name(name) return (name:gsub("[:%s]+", ".") .. ".def") end
 
--- Adds the table of fields that a type stands for, and the tables that those fields have as types.
+-- Appends to out the table of fields that a type stands for, { title, fields, items }, and the tables that those fields
+-- have as types. definition: its schema, nil for none.
 function Book:add_tables(out, type, title, definition)
   for _, part in ipairs(types.split((type:gsub("%?$", "")))) do
     local name = part:gsub("%[%]$", "")
@@ -71,7 +72,7 @@ end
 
 -- ---- entries --------------------------------------------------------------------------------------------------------
 
--- How a function is called: cq.World { ... } with a table of named fields, else robot:at(offset).
+-- The text of how a function is called: cq.World { ... } with a table of named fields, else robot:at(offset).
 local function call_of(name, params, tables)
   if #params == 1 and tables[1] and tables[1].title == "" then return name .. " { ... }" end
   local words = {}
@@ -79,7 +80,8 @@ local function call_of(name, params, tables)
   return ("%s(%s)"):format(name, table.concat(words, ", "))
 end
 
--- The reference of one function: its call, text, parameters, tables of fields and results.
+-- The reference of one function, which is added to a section: its call, text, parameters, tables of fields and results.
+-- found: its annotation.
 function Book:entry(name, found, section)
   local tables, params = {}, {}
   local definition = schema.registry[name]
@@ -111,7 +113,8 @@ function Book:add_entry(section, entry)
   section.entries[#section.entries + 1] = entry
 end
 
--- Gives a section to the classes of objects that a function returns, or passes to the user's functions.
+-- Notes the classes of objects that an annotated function returns, or passes to the user's functions, so that they get
+-- sections.
 function Book:follow(found)
   for _, list in ipairs { found.returns, found.params } do
     for _, item in ipairs(list) do self:remember_classes(item.type) end
@@ -130,7 +133,7 @@ function Book:remember_classes(type)
   end
 end
 
--- A method that is annotated as a field of a class: fun(self: cq.Tensor, ...).
+-- A method that is annotated as a field of a class, fun(self: cq.Tensor, ...), as the annotation of a function.
 local function field_method(item, class)
   local inside, result = item.type:match "^fun(%b())%s*:?%s*(.*)$"
   local params = types.fields("{" .. inside:sub(2, -2) .. "}")
@@ -143,7 +146,7 @@ end
 
 -- ---- where things are annotated -------------------------------------------------------------------------------------
 
--- The path and the line of a function's source.
+-- The path, from the program's root, and the line of a function's source.
 local function place_of(f)
   local info = debug.getinfo(f, "S")
   local path = info.source:sub(1, 1) == "@" and info.source:sub(2) or ""
@@ -151,7 +154,8 @@ local function place_of(f)
   return path, info.linedefined
 end
 
--- The annotation of a function; those that a module has made at run time are found by name. nil: it has none.
+-- The annotation of a function, or of a module that can be called; functions that a module has made at run time are
+-- found by their name, key. nil: it has none.
 function Book:annotated(value, key, path)
   local f = type(value) == "function" and value or getmetatable(value).__call
   local at, line = place_of(f)
@@ -170,7 +174,8 @@ function Book:annotated(value, key, path)
   end
 end
 
--- A method's annotation as that of a function: the object before the colon becomes its first argument.
+-- A method's annotation as that of a function: the object before the colon becomes its first argument. Others are
+-- returned as they are.
 local function as_function(found)
   if not found.is_method then return found end
   local params = { { name = "t", type = "cq.Tensor", optional = false, text = "" } }
@@ -178,7 +183,7 @@ local function as_function(found)
   return setmetatable({ params = params }, { __index = found })
 end
 
--- The signature of a module that is called, from the annotation of its class.
+-- The annotation of a module that is called, from that of its class.
 function Book:overloaded(class)
   local params, result = class.overload:match "^fun(%b())%s*:?%s*(.*)$"
   return {
@@ -187,7 +192,8 @@ function Book:overloaded(class)
   }
 end
 
--- Where a name is first given a value in the text of a file: the reference lists members in that order.
+-- The position at which a name is first given a value in the text of a file, infinite where it is not: the reference
+-- lists members in that order.
 local function position(source, name)
   local given = source:find("%f[%w_]" .. name .. "%s*=[^=]")
   local defined = source:find("\nfunction [%w_]+%." .. name .. "%(")
@@ -196,7 +202,7 @@ end
 
 -- ---- sections -------------------------------------------------------------------------------------------------------
 
--- A new section, with the head comment of its file.
+-- Adds a new section, with the head comment of its file, and returns it. path: nil for none.
 function Book:section(name, path)
   local about = path and self.sources.heads[path] or {}
   local section = { name = name, about = about, properties = {}, entries = {}, path = path }
@@ -248,7 +254,7 @@ function Book:method(section, class, word, found)
   end
 end
 
--- Adds the functions of a module to a section: a family of constructors, or plain functions.
+-- Adds the functions of a module to a section: a family of constructors, or plain functions. path: of its file.
 function Book:add_members(section, module, path)
   local names = {}
   for key, value in pairs(module) do
@@ -267,7 +273,8 @@ function Book:add_members(section, module, path)
   end
 end
 
--- The file of a module: "cq.shape" is lua/cq/shape.lua, or lua/cq/shape/init.lua.
+-- The path of a module's file: "cq.shape" is lua/cq/shape.lua, or lua/cq/shape/init.lua; nil: it is none of the
+-- library.
 function Book:path_of(module)
   for name, value in pairs(package.loaded) do
     if rawequal(value, module) and name:find "^cq%." then
@@ -329,7 +336,8 @@ end
 
 -- ---- quantities -----------------------------------------------------------------------------------------------------
 
--- A quantity is found by its name alone too, where no command has that name.
+-- Adds a section of the quantities of particles. A quantity is found by its name alone too, where no command has that
+-- name.
 function Book:add_quantities()
   local section = self:section("cq.Quantity")
   section.about = quantity.about
@@ -340,7 +348,7 @@ function Book:add_quantities()
   end
 end
 
--- Adds the file formats of exports, from their table.
+-- Adds a section of the file formats of exports, from their table.
 function Book:add_formats()
   local section = self:section("formats")
   section.about = { "formats: files for other programs." }
@@ -355,7 +363,7 @@ end
 
 -- ---- the program ----------------------------------------------------------------------------------------------------
 
--- Adds the commands of the program.
+-- Adds a section of the commands of the program.
 function Book:add_commands()
   local section = self:section("cqlua")
   section.about = { "cqlua: the program. It runs a script, `cqlua [options] script.lua [its options]`, or a command." }

@@ -15,7 +15,7 @@ local field = {}
 -- what a checker says no more of than that something is there
 local vague = { ["a value"] = true, ["a table"] = true, ["a function"] = true }
 
--- What a field may be, in words: those of its checker, or its annotated type where the checker leaves it open.
+-- What a field may be, as text: that of its checker, or its annotated type where the checker leaves it open.
 local function allowed_of(item, checker)
   local annotated = item and types.shown(item.type)
   if not checker then return annotated end
@@ -38,7 +38,7 @@ local function default_text(value)
   return type(value) == "number" and text.number(value) or tostring(value)
 end
 
--- The description of a field: from the engine's list with its unit, and from its annotation.
+-- The description of a field, "" without any: from the engine's list with its unit, and from its annotation.
 local function text_of(item, checker)
   local said, listed = item and item.text or "", checker and checker.help or ""
   if said == "" then return listed end
@@ -61,7 +61,7 @@ function field.of(item, name, checker)
   }
 end
 
----Named fields from annotations and the schema: all that either knows.
+---All named fields of a table for the reference that annotations or the schema know.
 ---@param items cq.reference.Item[]
 ---@param definition cq.Schema?
 ---@return cq.reference.Field[]

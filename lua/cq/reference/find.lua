@@ -13,7 +13,7 @@ local USES_SHOWN = 4
 local LETTERS_AN_EDIT = 4        -- a word of so many letters may have one edit and be taken for another, and so on
 local SURE = 6                   -- words of fewer letters are taken for names alone, not for words of the texts
 
--- All pages under one name in lower case, a constructor before its class: cq.Topology.filter before
+-- A list of all pages under one name in lower case, a constructor before its class: cq.Topology.filter before
 -- cq.Topology.Filter.
 local function under(book, key)
   local entry, pages = book.by_name[key], {}
@@ -58,8 +58,8 @@ end
 
 -- ---- examples -------------------------------------------------------------------------------------------------------
 
--- The pattern of a line that uses a name. A method is found behind any object, unless several classes have one of that
--- name: then behind the object that the name says.
+-- The Lua pattern of a line that uses a name. A method is found behind any object, unless several classes have one of
+-- that name: then behind the object that the name says.
 local function use_of(book, name)
   local method = name:match ":([%w_]+)$"
   if not method then return "%f[%w_]" .. name:gsub("%p", "%%%0") .. "%f[^%w_]" end
@@ -95,13 +95,13 @@ end
 
 -- ---- the words of others --------------------------------------------------------------------------------------------
 
--- The first sentence about a name.
+-- The first sentence on the page of a name.
 local function summary_of(book, name)
   local section, entry = find.by_name(book, name)
   return prose.summary(section and plain.text_of(section) or entry.text)
 end
 
--- The pages to see for words that other programs use for something here, in the form of search's.
+-- A list of the pages to see for words that other programs use for something here, in the form of search's.
 local function by_other_words(book, wanted)
   local found = {}
   for _, row in ipairs(words) do
@@ -126,7 +126,7 @@ local function has(where, word)
   return where:find("%f[%w]" .. word .. (#word <= 2 and "%f[^%w_]" or "")) ~= nil
 end
 
--- All fields of an entry: parameters, and fields of its tables.
+-- A list of all fields of an entry: parameters, and fields of its tables.
 local function fields_of(entry)
   local fields = {}
   for _, field in ipairs(entry.params) do fields[#fields + 1] = field end
@@ -136,7 +136,8 @@ local function fields_of(entry)
   return fields
 end
 
--- What a search looks through for one entry of the reference: its name, its words, and those of its fields.
+-- The text that a search looks through for one entry of the reference, { name, lower, said, fields }: its name, its
+-- words, and those of its fields.
 local function document(name, lines, fields, returns)
   local parts = { table.concat(lines, " ") }
   for _, result in ipairs(returns or {}) do parts[#parts + 1] = result.text end
@@ -147,7 +148,7 @@ local function document(name, lines, fields, returns)
   return doc
 end
 
--- One for each noun, with its constructor, and for each function and method of the reference.
+-- A list of documents, one for each noun, with its constructor, and for each function and method of the reference.
 local function documents(book)
   local out = {}
   -- Adds a page to those that are searched.
@@ -172,7 +173,8 @@ local function documents(book)
   return out
 end
 
--- How well a document matches all words; nil when it lacks one. Returns it, and the fields that match, for display.
+-- The points by which a document matches all words, and the list of fields that match, for display; nil when it lacks a
+-- word.
 local function score(doc, wanted)
   local total, fields = 0, {}
   for _, word in ipairs(wanted) do
@@ -193,7 +195,7 @@ local function score(doc, wanted)
   return total, fields
 end
 
--- The pages that have all wanted words, the best first: { name, summary, fields, points, order } each.
+-- A list of the pages that have all wanted words, the best first: { name, summary, fields, points, order } each.
 local function search(docs, wanted)
   local hits = {}
   for order, doc in ipairs(docs) do
@@ -208,7 +210,7 @@ local function search(docs, wanted)
   return hits
 end
 
--- The words of a search without their endings, so that "stresses" also finds stress, and "training" trains.
+-- A list of the words of a search without their endings, so that "stresses" also finds stress, and "training" trains.
 local function stems(wanted)
   local out = {}
   for k, word in ipairs(wanted) do
@@ -218,7 +220,7 @@ local function stems(wanted)
   return out
 end
 
--- Words as patterns that match themselves.
+-- A list of words as Lua patterns that match themselves.
 local function escaped(list)
   local out = {}
   for k, word in ipairs(list) do out[k] = word:lower():gsub("[^%w_]", "%%%0") end
@@ -266,7 +268,7 @@ local function resembles(word, other)
   return text.distance(word, other) <= math.floor(#word / LETTERS_AN_EDIT)
 end
 
--- Words of names and fields, each with its first page; `name`: it is itself a name.
+-- A list { word, named } of the words of names and fields, and of the texts; named: it is a name.
 local function vocabulary(book)
   local list, seen = {}, {}
   local function add(word, named)
@@ -288,7 +290,7 @@ local function vocabulary(book)
   return list
 end
 
--- The word of the reference that is spelt almost as one of these; nil: there is none.
+-- The word of the reference that is spelt almost as one of the wanted ones; nil: there is none.
 local function misspelt(book, wanted)
   local found, least
   for _, entry in ipairs(vocabulary(book)) do
@@ -303,8 +305,8 @@ local function misspelt(book, wanted)
   return found
 end
 
--- Members of the noun at the start of a name ("cq.Actuator.force" of "cq.Actuator"); of the noun spelt almost so if
--- there is none.
+-- The members, as hits of a search, of the noun at the start of a name ("cq.Actuator.force" of "cq.Actuator"); the one
+-- spelt almost as the name, if there is one. Empty: no such noun.
 local function members(book, name)
   local noun, word = name:match "^(.+%.%u.*)[%.:]([%w_]+)$"
   local hits = {}

@@ -39,10 +39,10 @@ local function escaped(said) return (said:gsub("[&<>\"]", entities)) end
 local Page = {}
 Page.__index = Page
 
--- Appends a line of HTML.
+-- Appends a line of HTML. format, ...: as string.format takes them; format alone is taken as it is.
 function Page:add(format, ...) self[#self + 1] = select("#", ...) > 0 and format:format(...) or format end
 
--- Text of the page in which names that have an entry become links to it.
+-- A text as HTML in which names that have an entry become links to it.
 function Page:linked(said)
   return (escaped(said):gsub("%f[%w_][%a_][%w_]*[%.:][%w_%.:]*[%w_]", function(name)
     if self.anchors[name] then return ('<a href="#%s">%s</a>'):format(plain.anchor(name), name) end
@@ -65,7 +65,7 @@ function Page:comment(lines)
   end
 end
 
--- Appends a table of fields.
+-- Appends a table of fields. given: { title, fields, items }.
 function Page:table(given)
   if given.title ~= "" then self:add("<p>Fields of <code>%s</code>:</p>", escaped(given.title)) end
   self:add "<table>"
@@ -79,7 +79,7 @@ function Page:table(given)
   self:add "</table>"
 end
 
--- Appends parameters or results.
+-- Appends parameters or results, a list of cq.reference.Field, as a table.
 function Page:values(fields)
   self:add "<table>"
   for _, field in ipairs(fields) do
@@ -104,7 +104,7 @@ function Page:entry(entry)
   end
 end
 
--- Appends the index of all sections.
+-- Appends the index of all sections of a book.
 function Page:index(book)
   self:add "<nav>"
   for _, section in ipairs(book.sections) do
@@ -121,6 +121,7 @@ function Page:index(book)
   self:add "</nav>"
 end
 
+---The whole reference, a book, as the text of an HTML page.
 ---@param book table
 ---@return string
 return function(book)

@@ -27,7 +27,7 @@ function Page:title(line)
   self:add(bold(self, line))
 end
 
----"name   text", the text in a column of its own.
+---Appends a row "name   text", the text in a column of its own, which begins at `column`.
 function Page:row(name, said, column)
   local head = "  " .. name .. (" "):rep(math.max(1, column - #name - 2))
   if #head > column then
@@ -37,7 +37,7 @@ function Page:row(name, said, column)
   self:add_all(prose.wrap(said, WIDTH, head, (" "):rep(column)))
 end
 
--- The column at which texts begin: behind the longest name, unless that is out of proportion.
+-- The column at which texts begin: behind the longest of the names, unless that is out of proportion.
 local function column_of(names)
   local widest = 8
   for _, name in ipairs(names) do
@@ -46,8 +46,7 @@ local function column_of(names)
   return widest + 5
 end
 
----The type and range of a field in words, as "a finite number above 0; default 1". in_table: says also what is
----required.
+---The type and range of a field in words, as "a finite number above 0; default 1". in_table: also says "required".
 ---@param field cq.reference.Field
 ---@return string
 function plain.allowed(field, in_table)
@@ -58,7 +57,7 @@ function plain.allowed(field, in_table)
   return table.concat(words, "; ")
 end
 
--- Names of a list of fields.
+-- A list of the names of a list of fields.
 local function names_of(list)
   local names = {}
   for k, item in ipairs(list) do names[k] = item.name end
@@ -107,7 +106,7 @@ function Page:entry(entry)
   end
 end
 
----Constructors and functions of a section, and methods of its objects.
+---Splits the entries of a section into its constructors and functions, and the methods of its objects.
 ---@param section cq.reference.Section
 ---@return cq.reference.Entry[] functions, cq.reference.Entry[] methods
 function plain.parts(section)
@@ -119,13 +118,13 @@ function plain.parts(section)
   return functions, methods
 end
 
--- Appends functions with the first sentence of each.
+-- Appends functions, a row each, with the first sentence of their text.
 function Page:list(entries)
   local column = column_of(names_of(entries))
   for _, entry in ipairs(entries) do self:row(entry.name, prose.summary(entry.text), column) end
 end
 
----A constructor and the other entries of one name; methods as a list.
+---Appends the page of a section: its text, its constructor, and rows of its other functions, fields and methods.
 function Page:section(section)
   self:title(section.name)
   self:add_all(prose.fill(prose.about(section.about), WIDTH, "  "))
@@ -148,7 +147,7 @@ end
 -- An empty page.
 local function page(options) return setmetatable({ bold = options.bold }, Page) end
 
--- A page as one text.
+-- The lines of a page as one text.
 local function concat(self) return table.concat(self, "\n") .. "\n" end
 
 ---An entry of the reference as text for a terminal.
@@ -161,7 +160,7 @@ function plain.entry(entry, options)
   return concat(out)
 end
 
----Where a name is used, under its page.
+---The lines of examples that use a name as text, for under its page; empty without any.
 ---@param uses string[]
 ---@return string
 function plain.uses(uses)
@@ -192,7 +191,7 @@ function plain.text_of(section)
   return first and not first.name:find ":" and first.text or {}
 end
 
----Where a name stands in a page: letters, digits and -. Capitals are kept apart, cq.Random beside cq.random.
+---The name of a place within a page: letters, digits and -. Capitals are kept apart, cq.Random beside cq.random.
 ---@param name string
 ---@return string
 function plain.anchor(name) return (name:gsub("[^%w_]+", "-")) end
@@ -232,7 +231,7 @@ function plain.overview(book, options)
   return concat(out)
 end
 
----What a search found: names with the fields that spoke of the words.
+---The hits of a search as text for a terminal: names with the fields that speak of the words.
 ---@param hits { name: string, summary: string, fields: cq.reference.Field[] }[]
 ---@param options { bold: boolean }
 ---@return string

@@ -41,7 +41,7 @@ local function break_line(out, line, width, indent, hanging)
   out[#out + 1] = current
 end
 
----A text broken to a width: each line behind `indent`, those after the first behind `hanging`.
+---A text as lines broken to a width: each line behind `indent`, those after the first behind `hanging`.
 ---@param text string
 ---@param width integer
 ---@param indent? string
@@ -53,7 +53,8 @@ function prose.wrap(text, width, indent, hanging)
   return out
 end
 
--- Wraps an indented line that is too long: it goes on in the column behind its last gap, or a little further in.
+-- Appends an indented line to out; one that is too long goes on in the column behind its last gap, or a little further
+-- in.
 local function wrap_kept(out, line, width, indent)
   if #indent + #line <= width then
     out[#out + 1] = indent .. line
@@ -67,7 +68,7 @@ local function wrap_kept(out, line, width, indent)
   break_line(out, line:sub(#lead + 1), width, indent .. lead, indent .. (" "):rep(column - 1))
 end
 
----A comment broken to a width.
+---The lines of a comment, broken to a width: paragraphs are filled, indented lines are kept.
 ---@param lines string[]
 ---@param width integer
 ---@param indent? string
@@ -104,7 +105,7 @@ function prose.summary(lines)
   end
 end
 
----The comment at the head of a file, without the name that it begins with.
+---The lines of the comment at the head of a file, without the name that it begins with, in a new list.
 ---@param lines string[]
 ---@return string[]
 function prose.about(lines)

@@ -47,7 +47,8 @@ local SPACE, NEWLINE, DASH = (" \n-"):byte(1, 3)
 
 -- ---- one comment ----------------------------------------------------------------------------------------------------
 
--- Name, type, optional and text of a ---@field, ---@param or ---@return line, from what stands behind the tag.
+-- A cq.reference.Item, { name, type, optional, text }, of a ---@field, ---@param or ---@return line, from the text
+-- behind the tag.
 local function item_of(tag, text)
   local item = { text = "" }
   if tag ~= "return" then
@@ -66,7 +67,8 @@ local function item_of(tag, text)
   return item
 end
 
--- Reads the lines of a comment, without dashes, into text, fields, parameters and results.
+-- Reads the lines of a comment, without dashes, into a table of text, field, param, return, class, parents, type and
+-- internal.
 local function read_block(lines)
   local block = { text = {}, field = {}, param = {}, ["return"] = {}, documented = true }
   local last
@@ -95,7 +97,7 @@ end
 
 -- ---- one file -------------------------------------------------------------------------------------------------------
 
--- Reads parameters and results of a ---@type fun(fields: x): y.
+-- Adds to a block the parameters and results of its ---@type fun(fields: x): y, if it has no ---@param.
 local function read_signature(block)
   local inside, result = (block.type or ""):match "^fun(%b())%s*:?%s*(.*)$"
   if not inside or #block.param > 0 then return end
@@ -103,7 +105,7 @@ local function read_signature(block)
   if result ~= "" and #block["return"] == 0 then block["return"][1] = item_of("return", result) end
 end
 
--- Adds an annotated class to those found.
+-- Adds an annotated class, from the block of its comment, to found.classes. next_line: the line below it.
 local function add_class(found, file, block, next_line)
   found.classes[#found.classes + 1] = {
     name = block.class, parents = block.parents, text = block.text, fields = block.field, path = file.path,
@@ -111,7 +113,7 @@ local function add_class(found, file, block, next_line)
   }
 end
 
--- The owner and the name of the function that a line defines.
+-- The owner, nil for a local function, and the name of the function that a line defines; nil: it defines none.
 local function defined(line)
   local owner, name = line:match "^function ([%w_%.]*[%w_])[%.:]([%w_]+)%s*%("
   if owner then return owner, name end
@@ -120,7 +122,7 @@ local function defined(line)
   return nil, line:match "^local function ([%w_]+)"
 end
 
--- The number and the text of each line that begins in the first column, and of those behind a comment.
+-- An iterator over the number and the text of each line that begins in the first column, and of those behind a comment.
 local function outer_lines(text)
   local at, number, behind = 1, 0, false
   return function()
@@ -136,7 +138,7 @@ local function outer_lines(text)
   end
 end
 
--- Adds the annotated classes and functions of a file to those found.
+-- Adds the annotated classes and functions of a file { path, text } to those found.
 local function scan_file(found, file)
   local comment = {}
   for number, line in outer_lines(file.text) do
@@ -161,7 +163,7 @@ local function scan_file(found, file)
   end
 end
 
--- The comment at the head of a file, without its dashes.
+-- A list of the lines of the comment at the head of a file, without its dashes.
 local function head_of(file)
   local head = {}
   for line in file.text:gmatch "([^\n]*)\n" do
@@ -203,7 +205,7 @@ end
 
 -- ---- all files ------------------------------------------------------------------------------------------------------
 
--- Lists the Lua files of a folder and of the folders in it.
+-- Appends { path, text } of the Lua files of a folder and of the folders in it to a list.
 local function walk(folder, into)
   local names = host.entries(host.root .. "/" .. folder) or {}
   table.sort(names)
@@ -214,7 +216,8 @@ local function walk(folder, into)
   end
 end
 
--- Finds which functions are methods of which class, by the variable that holds the class in its file or folder.
+-- Sets methods, method_list and is_object of each class: finds which functions are methods of it by the variable that
+-- holds the class in its file or folder.
 local function attach_methods(sources)
   local by_file, by_folder = {}, {}
   for _, class in ipairs(sources.classes) do

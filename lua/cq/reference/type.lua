@@ -4,7 +4,8 @@ local types = {}
 local opens = { ["{"] = true, ["("] = true, ["<"] = true, ["["] = true }
 local closes = { ["}"] = true, [")"] = true, [">"] = true, ["]"] = true }
 
--- Calls visit(character, position) for every character outside of brackets and quotes, until it returns true.
+-- Calls visit(character, position) for every character outside of brackets and quotes, until it returns true; returns
+-- the position then, else nil.
 local function outside(text, visit)
   local depth, quoted = 0, false
   for at = 1, #text do
@@ -37,7 +38,7 @@ function types.take(text)
   return first, (rest:match "^%s*(.*)$")
 end
 
----The parts of a union.
+---A list of the parts of a union.
 ---@param text string        "number|number[]"
 ---@return string[]
 function types.split(text)
@@ -100,7 +101,7 @@ function types.shown(text)
   return text
 end
 
----Names of the classes that a type mentions: "cq.State".
+---An iterator over the names of the classes that a type mentions, such as "cq.State".
 ---@param text string
 ---@return fun(): string?
 function types.classes(text) return text:gmatch "%f[%w_][%l_]+%.[%w_%.]*[%w_]" end
