@@ -50,14 +50,14 @@ Robustness.__index = Robustness
 
 -- ---- simulations ----------------------------------------------------------------------------------------------------
 
--- Stops the report after Ctrl-C.
+-- Raises an error after Ctrl-C, which ends the report.
 local function require_uninterrupted()
   if C.cq_interrupted() ~= 0 then is.fail("cq.robustness: interrupted") end
 end
 
--- f(...), or why the simulation failed. The unchanged simulation succeeded, so the change is the cause: a body put into
--- a wall, or a grid that the function of a level refuses. Returns what f does, or nil and the reason. Errors other than
--- sentences, and Ctrl-C, pass through.
+-- Calls f(...) and returns its result, or nil and the sentence by which a simulation failed. The unchanged simulation
+-- succeeded, so the change is the cause: a body put into a wall, or a grid that the function of a level refuses. Errors
+-- other than sentences, and Ctrl-C, pass through.
 local function attempt(f, ...)
   local fine, found = pcall(f, ...)
   if fine then return found end
@@ -68,7 +68,8 @@ end
 -- The loss of a rollout as a number.
 local function loss_of(run, roll) return (objectives.loss(run.objective, roll)):item() end
 
--- The losses of several experiments whose rollouts are simulated as one group.
+-- A list of the losses, numbers, of several experiments whose rollouts are simulated as one group. defs: of
+-- together.rollouts.
 local function losses_of(runs, defs)
   local rolls, whole = together.rollouts(defs)
   local out = {}
@@ -77,28 +78,28 @@ local function losses_of(runs, defs)
   return out
 end
 
--- A simulation of several scenes as one: the mean of their losses.
+-- Evaluates a simulation of several scenes as one: returns the mean of their losses.
 local function mean_of_scenes(one)
   one.fields.steps = one.steps
   return one.run:evaluate(one.fields).loss
 end
 
--- The rollout definition of one simulation.
+-- The definition of the rollout of one simulation, as together.groups takes it.
 local function define(one)
   one.fields.steps = one.steps
   return one.run:rollout_def(one.params, one.fields, one.policy)
 end
 
--- The observer and controller of one simulation, the same objects for all of its experiment and body, so that these
--- share a batch. known: those made so far.
+-- The policy (observer and controller) of one simulation, the same objects for all of its experiment and body, so that
+-- these share a batch. known: those made so far.
 local function policy_of(known, one)
   local key = one.fields.body or one.run
   known[key] = known[key] or one.run:policy(one.params, one.fields.body)
   return known[key]
 end
 
----Simulations of an experiment, as many at once as share a world and its steps. Each gets its loss, or the problem by
----which it failed.
+---Runs simulations of an experiment, as many at once as share a world and its steps, and sets in each its loss, or the
+---problem by which it failed.
 ---@param run cq.Experiment
 ---@param params table
 ---@param list { change: table, steps: integer?, seed: integer?, loss: number?, problem: string? }[]
@@ -142,8 +143,8 @@ end
 
 local of_signals = { strength = true, noise = true, latency = true }
 
--- The change of a simulation for its baseline: the same one without signals, or with the initial parameters; and a text
--- by which simulations that share a baseline find it.
+-- The change of a simulation for its baseline: the same one without signals, or with the initial parameters; and a key,
+-- a text, by which simulations that share a baseline find it.
 local function baseline_change(self, change)
   local out, names = {}, {}
   for name, size in pairs(change) do
@@ -156,7 +157,8 @@ local function baseline_change(self, change)
   return out, table.concat(names, " ")
 end
 
--- Runs all simulations, each with its unchanged baseline; those of the same baseline share it.
+-- Runs all simulations of a list of rows, each with its unchanged baseline; those of the same baseline share it.
+-- Replaces each row in the list by the simulation { change, seed, row, baseline, loss, problem }.
 local function measure(self, run, params, list, seed)
   local all, baselines = {}, {}
   for k, row in ipairs(list) do
@@ -172,7 +174,8 @@ local function measure(self, run, params, list, seed)
   T.tape.pause(simulate, run, params, all)
 end
 
--- Completes the row of one simulation: its loss and the share of the gain that it keeps, or why it failed.
+-- Completes the row of one simulation: its loss and the share of the gain that it keeps, or why it failed, which is
+-- counted.
 local function conclude(self, one)
   local row = one.row
   row.changes, row.seed = nil, nil
@@ -184,7 +187,8 @@ local function conclude(self, one)
   if world and world.refines then row.change = ("cells x%.3g"):format(world.dx / world.refines.dx) end
 end
 
--- One row of results for each change; prints which changes do not apply.
+-- Appends a row of results to self.rows and to list for each change and size; notes in self.missing which changes do
+-- not apply.
 local function rows_of(self, run, list)
   for _, entry in ipairs(changes.list) do
     local why = entry.missing and entry.missing(run)
@@ -196,7 +200,7 @@ local function rows_of(self, run, list)
   end
 end
 
--- Is this change one that cannot be made here?
+-- Is the change of this name one that cannot be made here?
 local function is_missing(self, name)
   for _, entry in ipairs(self.missing) do
     if entry.name == name then return true end
@@ -204,7 +208,7 @@ local function is_missing(self, name)
   return false
 end
 
--- Draws of all changes at once, and their simulations.
+-- Appends `count` draws of all changes at once to self.draws and to list.
 local function draws_of(self, count, seed, list)
   local generator = random { seed = seed }
   -- Is this change one that can be made here?
@@ -216,7 +220,7 @@ local function draws_of(self, count, seed, list)
   end
 end
 
--- The worst and the median share of the gain that random draws keep.
+-- Sets the worst and the median share of the gain that random draws keep.
 local function sum_up(self)
   local kept = {}
   for _, draw in ipairs(self.draws) do kept[#kept + 1] = draw.kept end
@@ -226,7 +230,7 @@ end
 
 -- ---- experiments and artefacts --------------------------------------------------------------------------------------
 
--- An experiment made from a saved file and the user's objective.
+-- A cq.Experiment made from a saved file and the user's objective. Errors: no objective.
 local function experiment_of(saved, objective)
   if not objective then
     is.fail("cq.robustness: %s has no objective; give { objective = function(state, start) ... end }, the less the better",
@@ -296,9 +300,10 @@ end
 
 -- ---- what it tells --------------------------------------------------------------------------------------------------
 
--- A kept share of the gain in words.
+-- A kept share of the gain as text; "failed" for nil.
 local function share(kept) return kept and ("%.0f %%"):format(100 * kept) or "failed" end
 
+-- The report as a table of text: a line for each change, the draws, and what failed.
 function Robustness:__tostring()
   local lines = { ("loss %.4g, %.4g %s; kept of that gain"):format(self.loss, self.baseline,
     self.baseline_of == "start" and "at the start" or "without signals") }

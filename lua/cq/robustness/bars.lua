@@ -7,6 +7,7 @@
 ---@field high number          in percent, 100 or more
 ---@field failed boolean
 
+---The bars of a report, for the page of cqlua report.
 ---@param report cq.Robustness
 ---@return cq.Robustness.bar[]
 return function(report)

@@ -16,7 +16,7 @@ local changes = {}
 
 -- ---- robots ---------------------------------------------------------------------------------------------------------
 
--- A field of a robot's particles, with gradients to its robot:with values.
+-- A field of a robot's particles as a tensor, with gradients to its robot:with values.
 local function value_of(robot, name) return values.spread(robot, name) or values.base(robot, name) end
 
 -- The robot with every constant of its materials that is a stress multiplied by a factor.
@@ -33,14 +33,15 @@ end
 -- A robot with all densities times a factor.
 local function heavier(robot, factor) return robot:with { density = value_of(robot, "density") * factor } end
 
--- A robot moved along x.
+-- A robot moved by a distance along x [length].
 local function moved(robot, distance)
   local offset = T.zeros { robot.dim }
   offset:set(distance, 1)
   return robot:with { position = value_of(robot, "position") + offset }
 end
 
--- All robots of a rollout, each changed; a single one for a world of one.
+-- All robots of a rollout, each changed: a list, or a single one for a world of one; given, as it is, where no change
+-- is one of robots.
 local function change_robots(change, given, world)
   if not (change.stiffness or change.density or change.place) then return given end
   local list = rollout_fields.bodies(world, given)
@@ -60,15 +61,15 @@ local Through = setmetatable({ __name = "cq.Controller", family = "changed",
   __tostring = controllers.class.__tostring }, { __index = controllers.class })
 Through.__index = Through
 
--- Lets the controller within check the rollout.
+-- Lets the controller within check the rollout, if it does so.
 function Through:check_rollout(roll)
   if self.inner.check_rollout then self.inner:check_rollout(roll) end
 end
 
--- The initial memory, with that of the controller within.
+-- The initial memory { inner }, with that of the controller within.
 function Through:start() return { inner = self.inner.start and self.inner:start() or nil } end
 
--- The inner controller's signals after f. Returns them, and the memory of both.
+-- The inner controller's signals after f, and the memory { inner, own } of both.
 function Through:act(observation, memory, time, step)
   local signals, after = self.inner:act(observation, memory.inner, time, step)
   local out, own = self.f(T.as_tensor(signals, "cq.robustness"), memory.own, step)
@@ -96,11 +97,11 @@ local function noisy(deviation, seed)
   end
 end
 
--- Delays signals by a control step: returns those of the step before (zeros at first), and these to be kept for the
--- next.
+-- Delays signals by a control step: returns the signals of the step before (zeros at first), and the new ones to be
+-- kept for the next.
 local function late(signals, before) return before or signals * 0, signals end
 
--- A policy whose signals are stronger, noisy or late, as a change says.
+-- A policy whose signals are stronger, noisy or late, as a change says; the given one where it says none of these.
 local function change_signals(change, policy, seed)
   if change.strength then policy = through(policy, stronger(1 + change.strength)) end
   if change.noise then policy = through(policy, noisy(change.noise, seed)) end
@@ -110,7 +111,7 @@ end
 
 -- ---- all of them ----------------------------------------------------------------------------------------------------
 
--- Multiplies gravity by a factor, be it numbers or a function of time.
+-- Gravity or friction times a factor, be it numbers, which become a tensor, or a function of time.
 local function times(value, factor)
   if text.is_callable(value) and not T.is_tensor(value) then
     return function(time) return T.as_tensor(value(time), "cq.robustness") * factor end
@@ -118,7 +119,7 @@ local function times(value, factor)
   return T.as_tensor(value, "cq.robustness") * factor
 end
 
--- The world's gravity or friction, where a rollout sets no other.
+-- The world's gravity, which may be a function of time, or friction, where a rollout sets no other.
 local function own_value(world, name) return name == "gravity" and world.gravity_at or world.layout.base[name] end
 
 -- Applies a change to the fields of world:rollout, in place: robots, friction, gravity, signals.
@@ -136,11 +137,11 @@ local function adjust(change, seed, fields, world)
   end
 end
 
--- The world that an experiment's rollouts are simulated in.
+-- The world that an experiment's rollouts are simulated in: of its extracted body, if there is one.
 local function world_of(run) return run.extracted and run.extracted.world or run.world end
 
--- An experiment on another grid, and its parameters there: by its function of a level, or with the bodies of its world
--- sampled again.
+-- Returns an experiment on another grid, and its parameters there, and sets fields.world or fields.body: by its
+-- function of a level, or with the bodies of its world sampled again.
 local function on_grid(run, params, factor, fields)
   if not levels.is_function(run) then
     fields.world = (fields.world or run.world):refined(factor)
@@ -152,7 +153,8 @@ local function on_grid(run, params, factor, fields)
   return other, params
 end
 
----The experiment, parameters and rollout fields of a changed simulation.
+---The experiment, parameters and rollout fields of a changed simulation. fields.adjust, which the rollout calls, makes
+---the change.
 ---@param run cq.Experiment
 ---@param params table
 ---@param change table<string, number>   by names of changes.list; silent: without signals
@@ -191,7 +193,7 @@ local function has(run, name)
   return T.as_tensor(value, "cq.robustness"):abs():max():item() > 0
 end
 
--- Why noise and latency cannot be tried, in words; nil where the robot has a controller or a design.
+-- A sentence why noise and latency cannot be tried; nil where the robot has a controller or a design.
 local function without_policy(run)
   return not (run.controller or run.design) and "the robot has no controller" or nil
 end
@@ -204,13 +206,13 @@ local five_and_ten = { -0.1, -0.05, 0.05, 0.1 }
 ---@type { name: string, sizes: number[], says: function, allowed: table, draw: function?, missing: function? }[]
 changes.list = {}
 
--- A relative size in words.
+-- A relative size as text, such as "+5 %".
 local function percent(size) return ("%+.0f %%"):format(100 * size) end
 
 -- Adds a kind of change to the list.
 local function add(entry) changes.list[#changes.list + 1] = entry end
 
--- Declares a change of a quantity by 5 and 10 %, less and more.
+-- Adds a change of a quantity by 5 and 10 %, less and more, to the list. missing(run): why it cannot be made.
 local function relative(name, missing, allowed)
   add { name = name, sizes = five_and_ten, says = percent, missing = missing, allowed = allowed or is.number(),
     draw = function(u) return 0.2 * u - 0.1 end }
@@ -245,7 +247,7 @@ add { name = "latency", sizes = { 1 }, allowed = is.integer { min = 0, max = 1 }
   says = function() return "1 control step" end, missing = without_policy,
   draw = function(u) return u < 0.5 and 1 or nil end }
 
----All changes at once, drawn at random.
+---All changes at once, drawn at random: sizes by name.
 ---@param generator cq.Random
 ---@param is_there fun(name: string): boolean
 ---@return table<string, number>
