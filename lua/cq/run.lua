@@ -50,7 +50,8 @@ local C, is = engine.C, schema
 ---@field done integer           iterations made; above 0 at the start when the run was resumed
 ---@field saved table?           { iteration =, params =, optimizer = } of the run that goes on
 local Run = {}
--- Notes when a script reads what was saved: a run whose state nobody reads would start over.
+-- The fields and methods of a run. Notes when a script reads what was saved: a run whose state nobody reads would start
+-- over.
 Run.__index = function(self, key)
   if key ~= "saved" then return Run[key] end
   rawset(self, "was_read", true)
@@ -88,23 +89,24 @@ local definition = schema.define("cq.Run", {
 -- ---- the manifest ---------------------------------------------------------------------------------------------------
 
 ---@internal
----64-bit FNV-1a, as 16 hexadecimal digits: tells whether two texts are the same.
+---A hash of bytes, 64-bit FNV-1a as 16 hexadecimal digits: tells whether two texts are the same.
 function Run.hash(bytes)
   local hash = 0xcbf29ce484222325ULL
   for i = 1, #bytes do hash = bit.bxor(hash, bytes:byte(i)) * 0x100000001b3ULL end
   return bit.tohex(hash, 16)
 end
 
--- Now, in UTC.
+-- The present date and time in UTC, as text.
 local function date() return os.date "!%Y-%m-%dT%H:%M:%SZ" end
 
--- The ranks that share this training, if any.
+-- The cq.Ranks that share this training; nil: none do.
 local function current_ranks()
   local Ranks = package.loaded["cq.ranks"]
   return Ranks and Ranks.current()
 end
 
--- The manifest of a run: command line, options, version, machine. Plain data, for manifest.json.
+-- The manifest of a run: command line, options, version, machine. A table of plain data, for manifest.json. bytes: the
+-- script's text.
 local function manifest_of(def, bytes)
   local words = { "cqlua" }
   for _, word in ipairs(script.arguments or {}) do words[#words + 1] = text.quoted(word) end
@@ -222,7 +224,8 @@ function Run.clear_earlier(folder)
   end, script.path)
 end
 
--- Makes and locks the folder, and opens its files; on the first rank alone.
+-- Makes and locks the run's folder, and moves an earlier run away; on the first rank alone. A check works in a
+-- temporary folder.
 local function open_folder(self, def)
   if option.program.check then
     -- a run that is only checked leaves nothing behind: it works in another folder
@@ -236,7 +239,7 @@ local function open_folder(self, def)
   begun[self.folder] = true
 end
 
--- Ends the script after Ctrl-C, so that no further run begins; the folder stays as it is.
+-- Raises an error after Ctrl-C, so that no further run begins; the folder stays as it is.
 local function refuse_interrupted(folder)
   if C.cq_interrupted() == 0 then return end
   engine.interruption = ("interrupted before the run in %s began"):format(folder)
@@ -285,7 +288,7 @@ function Run.open(def)
   return self
 end
 
--- A path at which this rank can read a file of a folder, and whether it is a copy; nil: there is no such file.
+-- Returns a path at which this rank can read a file of a folder, and whether it is a copy; nil: there is no such file.
 local function readable(path)
   local ranks = current_ranks()
   local found = ranks and ranks:fetch(path) or not ranks and host.kind(path) and path or nil
@@ -297,7 +300,8 @@ local saved_fields = {
 }
 
 ---@internal
----What a run has saved in a folder to go on from, on all ranks; nil: nothing. Errors: a file that no run has saved.
+---The state that a run has saved in a folder to go on from, on all ranks; nil: nothing. Errors: a file that no run has
+---saved.
 ---@param folder string
 ---@param name? string        of the file, optimizer.bin unless given
 ---@return { iteration: integer, params: table, optimizer: any }?
@@ -313,7 +317,7 @@ function Run.saved_in(folder, name)
   return saved
 end
 
--- Moves what the run has come to into a folder of its own, and saves the state of the earlier iteration from which it
+-- Copies the files of the run into a folder of its own, and saves the state of the earlier iteration from which the run
 -- goes on.
 local function set_back(self)
   local kept = folders.keep_earlier(self.folder)
@@ -321,7 +325,8 @@ local function set_back(self)
   message.note("what the run in %s has come to is kept in %s", self.folder, kept)
 end
 
--- Loads the saved state of an earlier run in this folder.
+-- Loads the saved state of an earlier run in this folder, and goes on after its iteration. Errors: nothing is saved,
+-- unless def.fresh.
 function Run:restore(def)
   self.kept = Run.saved_in(self.folder, def.state)
   if not self.kept then
@@ -375,7 +380,7 @@ function Run:path(name) return self.folder .. "/" .. name end
 
 -- ---- while it goes on -----------------------------------------------------------------------------------------------
 
--- Makes the folder again if it was removed, with the files known so far.
+-- Makes the run's folder again if it was removed, with the files known so far.
 local function keep_folder(self)
   if self.follows then return end
   if not folders.restore(self.folder) then return end
@@ -384,7 +389,8 @@ local function keep_folder(self)
   self.saved_at = -math.huge           -- parameters are saved again at the next chance
 end
 
--- Refuses a run that is finished, and one that continues where the script has not read what was saved.
+-- Makes the run's folder again if it was removed. Errors: the run is finished; it continues, and the script has not
+-- read what was saved.
 local function ready(self, what)
   if self.closed then schema.fail("%s: this run is finished; cq.Run.open opens another", what) end
   if self.kept and not self.was_read then
@@ -395,8 +401,8 @@ local function ready(self, what)
   keep_folder(self)
 end
 
--- Writes a row of results to the history. Errors: iteration or loss that is no number; an iteration that is recorded
--- already.
+-- Writes a row of results to the history, and sets self.done. Errors: iteration or loss that is no number; an iteration
+-- that is recorded already.
 local function append(self, row, what)
   ready(self, what)
   for _, name in ipairs { "iteration", "loss" } do
@@ -469,7 +475,7 @@ function Run:interrupted()
   return C.cq_interrupted() ~= 0
 end
 
--- Says once, after Ctrl-C, how to continue.
+-- Prints once, after Ctrl-C, how to continue.
 local function tell_interruption(self)
   if watch.wanted or told_interruption or self.done == 0 then return end
   local saves = self.takes_resume and host.kind(self:path "optimizer.bin")
@@ -478,7 +484,7 @@ local function tell_interruption(self)
   told_interruption = true
 end
 
--- Says after an error what of the run is there to go on from.
+-- Prints after an error up to which iteration the run can be resumed.
 local function tell_failure(self)
   if not (self.takes_resume and self.saved_iteration and host.kind(self:path "optimizer.bin")) then return end
   message.note("kept in %s: the run up to iteration %d; the same command with --resume goes on from there",
@@ -487,6 +493,7 @@ end
 
 -- Ends a run in its folder, however it ended: saves the last checkpoint, completes the manifest, unlocks the folder.
 -- What cannot be written, as on a full disk, keeps nothing else from being done; its error is raised at the end.
+-- status: "finished", "interrupted" or "failed".
 local function close_run(self, status, problem)
   self.progress:close()
   local why
@@ -540,6 +547,7 @@ function Run.close_open(problem)
   end
 end
 
+-- The run in one line: folder and iterations.
 function Run:__tostring()
   return ("cq.Run %s: %d of %d iterations"):format(self.folder, self.done, self.iterations)
 end

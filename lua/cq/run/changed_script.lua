@@ -4,7 +4,7 @@ local message = require "cq.base.message"
 local read_file = require "cq.base.read_file"
 local script = require "cq.base.script"
 
--- The first line in which two texts differ: its number, and both lines.
+-- The first line in which two texts differ: its number, and the line of each.
 local function first_difference(before, now)
   local next_before, next_now, number = (before .. "\n"):gmatch "([^\n]*)\n", (now .. "\n"):gmatch "([^\n]*)\n", 0
   while true do
@@ -14,8 +14,8 @@ local function first_difference(before, now)
   end
 end
 
----Tells what a run goes on with that is another text than before: an objective in it may be another one, and losses
----before and after are then two things. The earlier script is kept beside the new one.
+---Warns of each source of a run that has another text than before the run was resumed: an objective in it may be
+---another one, and losses before and after are then two things. The earlier script is kept beside the new one.
 ---@param self cq.Run     with script, the text of the script that runs
 return function(self)
   -- warns if a source was changed since the run that is resumed; returns its earlier text

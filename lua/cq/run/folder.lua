@@ -33,8 +33,8 @@ end
 ---@type table<string, integer>     folders that this process has locked
 local locks = {}
 
----Locks a folder, so that two runs do not mix their files. A run of a script that went on without finishing it counts
----as over. Errors: another process holds the lock.
+---Locks a folder for this process, so that two runs do not mix their files. A run of a script that went on without
+---finishing it counts as over. Errors: another process holds the lock.
 function folder.lock(path)
   local lock = locks[path] or host.lock(path)
   if lock == false then
@@ -51,7 +51,7 @@ function folder.unlock(path)
   locks[path] = nil
 end
 
----Removes what killed runs were writing here.
+---Removes the temporary files of killed processes from a folder.
 function folder.sweep(path) atomic_file.sweep(path) end
 
 ---Makes a run's folder again if it was removed while the run went on.
@@ -72,8 +72,8 @@ local files = {
 }
 local of_stage = { "state.bin", "saved.bin" }
 
--- All files of a run in a folder, as paths, each subfolder after its contents, so that they can be removed in this
--- order. A user's own files are not listed.
+-- A list of all files of a run in a folder, as paths within it, each subfolder after its contents, so that they can be
+-- removed in this order. A user's own files are not listed.
 local function left_in(path)
   local out = {}
   -- Lists a file of the folder, if it is there.
@@ -114,13 +114,13 @@ function folder.has_run(path)
   return false
 end
 
--- Is `inner` the folder itself or a path within it?
+-- Is `inner` the folder `path` itself or a path within it?
 local function holds(path, inner)
   local outer, resolved = host.resolve(path), host.resolve(inner)
   return outer and resolved and (resolved .. "/"):sub(1, #outer + 1) == outer .. "/"
 end
 
--- Why a folder cannot be moved, in words; nil if it can.
+-- A sentence why a folder cannot be moved; nil if it can. script: path of the script that runs, or nil.
 local function why_not_moved(path, script)
   if holds(path, ".") then return "the program was started in it" end
   if script and holds(path, script) then return "the script lies in it" end
@@ -137,9 +137,9 @@ function folder.is_changed(path)
   return false
 end
 
----What an earlier run left is never overwritten: its folder moves to NAME-earlier-1, -2, ... beside, with all that is
----in it, and the folder begins empty. What `stays` names goes back into it. The folder is locked before and after.
----Errors: the folder cannot be moved.
+---Moves an earlier run away, which is never overwritten: its folder moves to NAME-earlier-1, -2, ... beside, with all
+---that is in it, and the folder begins empty. Entries for which `stays` is true go back into it. The folder is locked
+---before and after. Errors: the folder cannot be moved.
 ---@param path string
 ---@param stays fun(name: string, moved: string): boolean   does this entry, which is at `moved` now, belong to the run
 ---  that begins?
@@ -198,7 +198,7 @@ end
 
 -- ---- for runs that are only checked ---------------------------------------------------------------------------------
 
----Can this folder be written? An error if not; nothing is left there.
+---Raises an error if a folder cannot be written; leaves nothing there.
 ---@param path string
 function folder.check(path)
   local missing, rest = {}, path
@@ -211,7 +211,7 @@ function folder.check(path)
   if not fine then error(problem, 0) end
 end
 
----A new folder among the temporary ones. Errors: TMPDIR cannot be written.
+---Makes a new folder among the temporary ones. Errors: TMPDIR cannot be written.
 ---@return string path
 function folder.scratch()
   local pattern = (os.getenv "TMPDIR" or "/tmp") .. "/cqlua-XXXXXX"
@@ -222,7 +222,7 @@ function folder.scratch()
   return ffi.string(path)
 end
 
----Removes it with its files.
+---Removes a temporary folder with its files.
 ---@param path string         from scratch
 function folder.remove_scratch(path)
   for _, name in ipairs(host.entries(path) or {}) do os.remove(path .. "/" .. name) end

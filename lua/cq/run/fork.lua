@@ -20,7 +20,7 @@ local fork = {}
 ---@field best? number       back to the best parameters, with so much of the rate
 ---@field folder string      of the fork
 
--- The saved state of a parent's iteration, its last unless given. Errors: nothing is saved, or no such iteration.
+-- The saved state of a parent's iteration `at`, its last for nil. Errors: nothing is saved, or no such iteration.
 local function state_of(parent, at)
   local last = parent .. "/optimizer.bin"
   local kept = at and checkpoint.path(parent, at)
@@ -37,8 +37,8 @@ local function state_of(parent, at)
     #list == 0 and "; keep = 10 of run:optimize, or --keep 10, keeps every tenth" or "")
 end
 
--- Clears the moments, norms and iteration of a saved optimizer, so that it begins as a new one. Refuses an optimizer
--- without moments.
+-- Clears the moments, norms and iteration of a saved optimizer, in place, so that it begins as a new one. Errors: an
+-- optimizer without moments.
 local function clear_moments(made, parent)
   if type(made) ~= "table" or type(made.moments) ~= "table" then
     is.fail("cqlua resume: --best is for optimizers that make steps, as adam; the one of %s is %s", parent,
@@ -48,7 +48,8 @@ local function clear_moments(made, parent)
   for name in pairs(made.moments) do made.moments[name] = {} end
 end
 
--- Sets each start of a saved plan back to its best parameters, and clears its moments. Errors: a run without a plan.
+-- Sets each start of a saved plan back to its best parameters, in place, and clears its moments. Errors: a run without
+-- a plan.
 local function go_back(state, parent)
   local starts = type(state.optimizer) == "table" and state.optimizer.starts
   if type(starts) ~= "table" then
@@ -66,7 +67,7 @@ local function go_back(state, parent)
   end
 end
 
--- The settings of a fork of a fork: factors multiply those of its parent.
+-- The text of a setting of a fork of a fork: a factor, "x0.5", multiplies the parent's setting.
 local function composed(before, now)
   local factor = tonumber(now:match "^x(.+)$")
   if not before or not factor then return now end
@@ -74,14 +75,15 @@ local function composed(before, now)
   return tonumber(number) and times .. text.number(tonumber(number) * factor) or now
 end
 
--- Is this the folder of a fork of which no iteration was made, because its options were refused? It may be used again.
+-- Is this the folder of a fork of which no iteration was made, because its options were refused? The folder may be used
+-- again.
 local function is_untouched(folder)
   local own = manifests.of(folder)
   local parent = own and own.parent
   return parent ~= nil and (own.iterations_done or parent.iteration) == parent.iteration
 end
 
--- Refuses a folder for the fork that holds a run, or that is the parent's.
+-- Raises an error if the folder for the fork holds a run, or is the parent's.
 local function check_target(folder, parent)
   if folders.has_run(folder) and not is_untouched(folder) then
     is.fail("cqlua resume: %s has a run already; give --as another folder", folder)
@@ -124,7 +126,7 @@ end
 
 -- ---- the command of the parent --------------------------------------------------------------------------------------
 
--- Is name in the list?
+-- Is a name in the list?
 local function has(list, name)
   for _, entry in ipairs(list) do
     if entry == name then return true end
@@ -132,7 +134,8 @@ local function has(list, name)
   return false
 end
 
--- The arguments of a command line without the named options and their values, "--name value" and "--name=value".
+-- A list of the arguments of a command line without the named options and their values, "--name value" and
+-- "--name=value".
 local function without(arguments, names)
   local out, at = {}, 1
   while at <= #arguments do
@@ -148,7 +151,8 @@ local function without(arguments, names)
   return out
 end
 
----The command line of a run, with another folder and further options. If its script is gone, the run's copy is used.
+---The arguments of the command line of a run, with another folder and further options. If its script is gone, the run's
+---copy is used.
 ---@param manifest table
 ---@param parent string
 ---@param more string[]       options, "--name", "value"

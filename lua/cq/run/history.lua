@@ -14,7 +14,7 @@ History.__name = "cq.History"
 
 local SPREAD = 16            -- a tensor of up to so many elements gets a column for each
 
--- A value as a cell of history.csv.
+-- A value as the text of a cell of history.csv; "" for nil.
 local function cell(value)
   if value == nil then return "" end
   if type(value) == "number" then return text.exact(value) end
@@ -22,8 +22,8 @@ local function cell(value)
   return (tostring(value):gsub('[,\n"]', " "))
 end
 
--- Adds a user's value to a row of the history: one number as it is, a few as columns of their own, many as least, mean
--- and greatest.
+-- Adds a user's tensor to a row of the history, in place: one number as it is, a few as columns of their own, many as
+-- least, mean and greatest.
 local function spread(row, name, value)
   local data, count = value:data(), value.count
   if count == 1 then
@@ -39,7 +39,8 @@ local function spread(row, name, value)
   end
 end
 
----A row of plain values from what a user gives: numbers, booleans, strings, tensors.
+---A row of plain values from what a user gives: numbers, booleans, strings, tensors. Errors: names with commas or
+---quotes; other values.
 ---@param fields table<string, any>
 ---@param where string        for errors: "cq.log"
 ---@return table<string, number|boolean|string>
@@ -75,7 +76,7 @@ function History.order(row)
   return names
 end
 
--- The cells of a line.
+-- A list of the cells of a line.
 local function split(line)
   local cells = {}
   for part in (line .. ","):gmatch "([^,]*)," do cells[#cells + 1] = part end
@@ -85,10 +86,10 @@ end
 -- The iteration of a line of history.csv, its first cell; nil if that is no number.
 local function iteration_of(line) return tonumber(line:match "^[^,]*") end
 
--- Is a cell a number? LuaJIT reads nan and inf too.
+-- Is the text of a cell a number? LuaJIT reads nan and inf too.
 local function is_number(cell_of_line) return tonumber(cell_of_line) ~= nil end
 
--- Why a line cannot be one of a run's history; nil if it can.
+-- Words on why line `number` cannot be one of a run's history; nil if it can. columns: of its first line.
 local function problem_of(line, columns, number)
   local count = select(2, line:gsub(",", "")) + 1
   local iteration, loss = line:match "^([^,]*),([^,]*)"
@@ -104,8 +105,8 @@ local function problem_of(line, columns, number)
   end
 end
 
--- Whole lines of an open file: columns, lines up to iteration `last`, and a torn last line; or an error as the fourth
--- result.
+-- The whole lines of an open file: its columns, a list of lines up to iteration `last`, and a torn last line; with an
+-- error's text as the fourth result. columns: nil for an empty file.
 local function read(file, last)
   file:seek "set"
   local all, refused = file:read "*a"
@@ -142,7 +143,7 @@ function History.rows(path, shown)
   return rows
 end
 
--- Warns where a resumed run's history ends before its last iteration.
+-- Warns if a resumed run's history ends before its last iteration. torn: the line that the file ends within.
 local function warn_of_gap(path, columns, lines, last, torn)
   local from = lines[#lines] and iteration_of(lines[#lines]) or 0
   local beyond = torn:find(",", 1, true) and (iteration_of(torn) or 0) > last      -- it was being written
@@ -151,7 +152,7 @@ local function warn_of_gap(path, columns, lines, last, torn)
     torn ~= "" and "ends within a line" or "was lost or emptied", from, last)
 end
 
----Copies the lines up to an iteration into another file. Errors: there is none, or it is not one of a run.
+---Copies the lines up to an iteration into another file. Errors: there is no such file, or it is not one of a run.
 ---@param path string
 ---@param to string
 ---@param last integer
@@ -165,8 +166,8 @@ function History.copy(path, to, last)
   atomic_file.write(to, table.concat(lines, "\n") .. "\n", { durable = true })
 end
 
--- The rows of a resumed run up to its last iteration. Returns names of columns (nil: there is no file) and lines of
--- text. Errors: a file that is not one of a run.
+-- The rows of a resumed run up to its last iteration. Returns a list of names of columns (nil: there is no file) and a
+-- list of lines of text. Errors: a file that is not one of a run.
 local function recorded(path, last)
   local file, columns, lines, torn, wrong = io.open(path), nil, {}, "", nil
   if file then
@@ -178,12 +179,13 @@ local function recorded(path, last)
   return columns, lines
 end
 
--- Fails: the history cannot be written.
+-- Raises the error that the history cannot be written.
 local function write_error(path, problem)
   schema.fail("%s cannot be written: %s; what was written before is kept", path, tostring(problem))
 end
 
--- Writes the file again with the given lines below its head, and goes on behind them.
+-- Writes the file again with the given lines below its head, and opens it to go on behind them. Errors: it cannot be
+-- written.
 function History:rewrite(lines)
   lines[#lines + 1] = ""
   local all = table.concat(self.columns, ",") .. "\n" .. table.concat(lines, "\n")
@@ -195,7 +197,8 @@ function History:rewrite(lines)
   self.file = file
 end
 
----Opens the file; lines after iteration `last` are dropped, all of them when it is 0.
+---Opens the file of a history, which it writes again; lines after iteration `last` are dropped, all of them when it is
+---0.
 ---@param path string
 ---@param last? integer       of a run that goes on
 ---@return cq.History

@@ -7,7 +7,7 @@ local text = require "cq.base.text"
 
 local manifest = {}
 
--- The numbers of a version, as { 0, 2, 0 }.
+-- The numbers of a version text, as a list such as { 0, 2, 0 }.
 local function numbers(version)
   local out = {}
   for part in tostring(version):gmatch "%d+" do out[#out + 1] = tonumber(part) end
@@ -35,7 +35,7 @@ local fields = {
 local of_parent = { folder = is.string(), iteration = is.integer { min = 0 }, set = is.table() }
 local of_notes = { name = is.string { optional = true }, world = is.string { optional = true } }
 
--- Why this is no manifest, in words; nil: it is one.
+-- Words on why a table is no manifest; nil: it is one.
 local function problem_of(found)
   local said = is.problem(fields, found)
   if said then return said end
@@ -51,7 +51,7 @@ local function problem_of(found)
   return said and "notes." .. said
 end
 
----The contents of a folder in words, for an error.
+---The names of the files of a folder as text, for an error.
 ---@param folder string
 ---@return string
 function manifest.contents(folder)

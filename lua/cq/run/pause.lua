@@ -14,14 +14,14 @@ ffi.cdef "void clearerr(void *stream);"
 
 local pause = {}
 
--- Is there a person at a terminal, and one process alone?
+-- Can the program ask a person at a terminal, as the only process?
 local function can_ask()
   local Ranks = package.loaded["cq.ranks"]
   return script.prompt and not option.program.quiet and not (Ranks and Ranks.current())
     and host.terminal(0) ~= nil and host.terminal(2) ~= nil
 end
 
--- Reads a line from the terminal; nil at its end, or at another Ctrl-C.
+-- Writes a question to the terminal and reads a line; nil at its end, or at another Ctrl-C.
 local function ask(question)
   io.stderr:write(question)
   io.stderr:flush()
@@ -31,7 +31,7 @@ local function ask(question)
   return line
 end
 
--- A Lua prompt within a paused run; the manifest keeps what was typed.
+-- Opens a Lua prompt within a paused run; the manifest keeps the statements that were typed.
 local function prompt(about)
   local typed = script.prompt(about.globals)
   local manifest = about.run and about.run.manifest

@@ -19,7 +19,7 @@ local REPEAT = 2             -- [s] between two plain lines
 local BAR = 24               -- [columns]
 local SHORT_BAR = 12         -- of a stage
 
--- Seconds as "1:02:03" or "0:07".
+-- Seconds as text such as "1:02:03" or "0:07".
 local function duration(seconds)
   if seconds ~= seconds or seconds > 359999 then return "-" end
   local whole = math.floor(seconds + 0.5)
@@ -43,20 +43,20 @@ function Progress.new(total, done)
   }, Progress)
 end
 
--- The speed of a training in words: iterations a second, or seconds an iteration where that reads better.
+-- The speed of a training, iterations a second, as text: as it is, or seconds an iteration where that reads better.
 local function rate_text(rate)
   if rate >= 1 then return ("%.1f/s"):format(rate) end
   return ("%.1f s each"):format(1 / rate)
 end
 
--- What is known of a training in words: "best -0.33  gradient 0.02"; nil: nothing yet.
+-- The best loss and the gradient's norm as text, "best -0.33  gradient 0.02"; nil: neither is known.
 local function standing(self, gradient)
   local best = self.best and ("best %.6g"):format(self.best)
   local norm = gradient and ("gradient %.3g"):format(gradient)
   return best and norm and best .. "  " .. norm or best or norm
 end
 
--- The progress of a plan in one line: "binary 4/5 [===  ] 37/80 loss -0.312  left 0:21, plan 1:40".
+-- The progress of a plan as one line of text: "binary 4/5 [===  ] 37/80 loss -0.312  left 0:21, plan 1:40".
 local function part_text(self, loss, elapsed, gradient)
   local part = self.part
   local name = ("%s %d/%d"):format(part.name, part.number, part.of)
@@ -74,7 +74,7 @@ local function part_text(self, loss, elapsed, gradient)
   return table.concat(words, "  ")
 end
 
--- The line of progress: iterations, loss, gradient, speed and time left.
+-- The line of progress as text: iterations, loss, gradient, speed and time left.
 function Progress:text(loss, gradient)
   local elapsed = engine.C.cq_clock() - self.began
   local made = self.done - self.first
@@ -90,13 +90,13 @@ function Progress:text(loss, gradient)
   return table.concat(words, "  ")
 end
 
--- A bar of text that is full to a fraction.
+-- The text of a bar that is full to a fraction.
 local function bar(fraction)
   local full = math.floor(BAR * math.min(1, math.max(0, fraction)) + 0.5)
   return "[" .. ("="):rep(full) .. (" "):rep(BAR - full) .. "]"
 end
 
----Tells that so many iterations are done.
+---Notes that `done` iterations are made, and draws the bar or prints a line, now and then.
 ---@param done integer
 ---@param loss? number
 ---@param gradient? number    its norm
@@ -130,6 +130,7 @@ function Progress:close()
   message.wipe = nil
 end
 
+-- The progress in one line: iterations made and in all.
 function Progress:__tostring()
   return ("cq.Progress %d/%d"):format(self.done, self.total)
 end

@@ -20,7 +20,7 @@ jit.off(true, true)
 
 local fields = { problem = is.table(), manner = is.table() }
 
----A number, a list of numbers, or whatever else, for people.
+---A number, a list of numbers, or any other value, as text for people.
 ---@param value any
 ---@return string
 function signature.word(value)
@@ -39,7 +39,7 @@ local chosen = {
   "momentum", "beta1", "beta2", "epsilon", "per",
 }
 
----Adds the fields of an optimizer.
+---Adds the settings of an optimizer to a table, as texts by name.
 ---@param out table<string, string>
 ---@param optimizer cq.Optimizer
 ---@param name? string            before the names of its fields
@@ -54,7 +54,7 @@ function signature.add_optimizer(out, optimizer, name)
   if type(optimizer.inner) == "table" then signature.add_optimizer(out, optimizer.inner, prefix .. "inner") end
 end
 
----Adds limits and tolerances of constraints.
+---Adds limits and tolerances of constraints to a table, as texts by name.
 ---@param out table<string, string>
 ---@param constraints cq.Constraint[]
 ---@param changing? table<string, boolean>   limits that change by iteration are no mark of a problem
@@ -67,7 +67,7 @@ end
 
 local of_params = { "min", "max", "rate" }
 
----Adds bounds and rates of parameters.
+---Adds bounds and rates of parameters to a table, as texts by name.
 ---@param out table<string, string>
 ---@param params any
 function signature.add_params(out, params)
@@ -80,8 +80,8 @@ function signature.add_params(out, params)
   end
 end
 
--- What differs between two tables of words, as "rate was 0.1 and is 0.2, ..." by the alphabet; empty where nothing
--- does.
+-- The differences between two tables of texts by name, as text: "rate was 0.1 and is 0.2, ..." by the alphabet; empty
+-- where nothing does.
 function signature.changes(before, now)
   local list = {}
   -- Notes a setting that changed.
@@ -97,7 +97,7 @@ function signature.changes(before, now)
   return table.concat(list, ", ")
 end
 
----Refuses to resume if the problem differs from the saved one; prints differences in how it is optimized.
+---Raises an error if the problem differs from the saved one; warns of differences in how it is optimized.
 ---@param before any            a cq.Signature; nil: of a time when it was not kept
 ---@param now cq.Signature
 ---@param what string           for the sentences

@@ -36,8 +36,8 @@ end
 ---@field seconds number?        from its start to its end
 ---@field script string?         its text
 
----Reads what a run's folder says of it: options, losses, times, and whether it goes on. Errors: those of manifest.read;
----a history that no run has written.
+---Reads from a run's folder its options, losses, times, and whether it goes on. Errors: those of manifest.read; a
+---history that no run has written.
 ---@param folder string
 ---@param what string           for errors
 ---@return cq.run.Summary
