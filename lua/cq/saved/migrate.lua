@@ -4,7 +4,7 @@
 --   2   until gradients had a table of their own: gradient_decay was adjoint_decay
 local migrate = {}
 
--- Renames keys of a table.
+-- Renames keys of a table in place; names: the new name by the old one. table may be nil.
 local function rename(table, names)
   for before, now in pairs(table and names or {}) do
     if table[before] ~= nil then table[now], table[before] = table[before], nil end
@@ -24,6 +24,7 @@ local of_options = { adjoint_decay = "gradient_decay" }
 
 -- from a version to the next
 local steps = {
+  -- In place, from version 1: fields of the world, its integrator and the materials take their present names.
   [1] = function(data)
     if not data.world then return end
     rename(data.world.fields, of_world)
@@ -32,6 +33,7 @@ local steps = {
       for _, material in ipairs(robot.laws) do rename(material, of_material) end
     end
   end,
+  -- In place, from version 2: the option adjoint_decay of a stage becomes gradient_decay.
   [2] = function(data)
     for _, name in ipairs { "options", "cut" } do rename(data.stage and data.stage[name], of_options) end
   end,
@@ -39,7 +41,8 @@ local steps = {
 
 local of_records = { ["options.adjoint_decay"] = "options.gradient_decay" }
 
----Gives what a training has saved to go on from the present names. Files of it have no version.
+---Renames, in place, keys that an earlier program saved to resume a training by. Such files have no version; nothing is
+---done to a value that is no such table.
 ---@param state any          of run:optimize, or of anything else
 function migrate.training(state)
   if type(state) ~= "table" or type(state.plan) ~= "table" or type(state.starts) ~= "table" then return end
@@ -56,7 +59,8 @@ function migrate.training(state)
   end
 end
 
----Brings the data of a file to a version.
+---Brings the data of a run, of the version data.version, to a later version in place, step by step, and fills in fields
+---of the world that came later.
 ---@param data table
 ---@param version integer
 function migrate.to(data, version)

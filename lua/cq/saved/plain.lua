@@ -6,7 +6,8 @@ local plain = {}
 
 local simple = { number = true, string = true, boolean = true }
 
----A copy without functions and objects; nil of these.
+---A copy of a value that a file can hold: tables copied without functions and objects, tensors without their gradient.
+---nil for a function or an object.
 ---@param value any
 ---@return any
 function plain.copy(value)
@@ -18,7 +19,7 @@ function plain.copy(value)
   return out
 end
 
----The fields of an object that are plain.
+---A new table with the entries of an object that plain.copy can copy.
 ---@param object table
 ---@return table
 function plain.fields(object)
@@ -58,7 +59,7 @@ function plain.list(numbers)
   return out
 end
 
----Where a function or a method of the user's is written: "scenes/eyes.lua:12".
+---Where a user's function is defined, "scenes/eyes.lua:12"; "the script" for another value.
 ---@param f function?
 ---@return string
 function plain.where(f)

@@ -8,7 +8,8 @@ local tables = require "cq.base.tables"
 
 local policy = {}
 
--- The fields of an observer or controller that its constructor takes, as data. but: names to leave out.
+-- The fields of an observer or controller that its constructor, of the schema `name`, takes, as a table of plain data.
+-- but: a set of names to leave out, or nil.
 local function fields_of(object, name, but)
   local out = {}
   for _, key in ipairs(is.registry[name].names) do
@@ -19,9 +20,10 @@ end
 
 -- ---- observers ------------------------------------------------------------------------------------------------------
 
--- Groups that an observer names, as data: names and numbers, and robots by their place in the world.
+-- Groups, robots or lists of them that an observer names, as data: { group = name, robot = number } and { robot =
+-- number }, where the number is that of the robot in the list `robots`; names and particle numbers are unchanged.
 local function of_groups(value, robots)
-  -- The number of a robot in its world.
+  -- The number of a robot, or of the robot that it is a variant of, in the list `robots`; nil for another one.
   local function place(robot)
     for k, own in ipairs(robots) do
       if own == robot or own.root == robot.root then return k end
@@ -35,7 +37,7 @@ local function of_groups(value, robots)
   return out
 end
 
--- The groups of robots that names in saved data stand for.
+-- The groups and robots that data of of_groups stand for, in lists as there; other values are unchanged.
 local function to_groups(value, robots)
   if type(value) ~= "table" then return value end
   if value.robot then
@@ -47,13 +49,15 @@ local function to_groups(value, robots)
   return out
 end
 
--- The record of an observer or controller of the user's, a table or a function, which only its script can make.
+-- The record { kind = "own", where = "file:line" } of an observer or controller that the user wrote, which cannot be
+-- saved. method: "observe" or "act".
 local function own(object, method)
   local f = object.f or object.table and object.table[method] or object.own and object.own[method]
   return { kind = "own", where = plain.where(f or object[method]) }
 end
 
----An observer as data; nil of none.
+---An observer as a table { kind, fields, groups, group }, or { kind = "own", where } of one that the user wrote; nil of
+---none.
 ---@param observer any          of cq.Observer, or as an experiment holds one of the user's
 ---@param robots cq.Robot[]     of the world
 ---@param trained? table<string, cq.Tensor>   weights of an autoencoder that is trained with the controller
@@ -70,8 +74,8 @@ function policy.observer_data(observer, robots, trained)
   return out
 end
 
--- The constructor of a saved observer or controller. Errors: one that the script wrote itself, or that this program
--- lacks.
+-- The constructor of a saved observer or controller from `families`; noun: "Observer" or "Controller"; what: whose it
+-- is, for errors. Errors: one that the script wrote itself, or that this program lacks.
 local function family_of(families, noun, data, what)
   if data.kind == "own" then
     is.fail("%s: its %s is the script's own (%s); run:load reads this in that script", what, noun:lower(), data.where)
@@ -94,7 +98,8 @@ end
 
 -- ---- controllers ----------------------------------------------------------------------------------------------------
 
----A controller as data; nil of none.
+---A controller as a table { kind, signals, fields }, of pulses also u, or { kind = "own", where } of one that the user
+---wrote; nil of none.
 ---@param controller cq.Controller?
 ---@param signals string[]      names of the signals that it gives
 ---@return table?
@@ -118,7 +123,7 @@ function policy.controller_data(controller, signals)
   return out
 end
 
----The same without the pulses of a design; nil where nothing is left.
+---Data of a controller of several parts without the part of a design's pulses; nil of any other controller.
 ---@param data table?           from policy.controller_data
 ---@return table?
 function policy.without_pulses(data)

@@ -24,7 +24,7 @@ local surface_fields = { "name", "area", "stress" }
 
 -- ---- to data --------------------------------------------------------------------------------------------------------
 
--- A material as data that can be saved.
+-- A material as a table that can be saved, with its constants by their names.
 local function of_material(material)
   local out, names = plain.fields(material), {}
   for k, constant in ipairs(material.constants) do names[k] = constant.name end
@@ -32,7 +32,7 @@ local function of_material(material)
   return out
 end
 
--- An actuator as data that can be saved; its particles are saved with the robot.
+-- An actuator as a table that can be saved, without its path and surface; its particles are saved with the robot.
 local function of_actuator(actuator)
   local out = {}
   for key, value in pairs(actuator) do
@@ -41,7 +41,7 @@ local function of_actuator(actuator)
   return out
 end
 
--- A stress actuator as data that can be saved.
+-- A stress actuator on its particles as a table that can be saved, its particle numbers in a tensor.
 local function of_stress(stress)
   local out = plain.copy { signal = stress.signal, stress = stress.stress, count = stress.count,
     weighed = stress.weighed, column = stress.column, scale = stress.scale, shift = stress.shift }
@@ -49,7 +49,7 @@ local function of_stress(stress)
   return out
 end
 
--- A cable as data that can be saved.
+-- A cable as a table { name, stress, actuator, points } that can be saved.
 local function of_cable(cable)
   local out = { name = cable.name, stress = cable.stress, actuator = of_actuator(cable.actuator), points = {} }
   for k, point in ipairs(cable.points) do
@@ -58,7 +58,8 @@ local function of_cable(cable)
   return out
 end
 
--- The faces of a chamber, and the particles that carry its corners, count of them for each.
+-- The faces and corners of a chamber as tensors { face, count, particle, weight }: the particles that carry each corner
+-- with their weights, count of them for each corner.
 local function of_chamber(given)
   local count, particle, weight = {}, {}, {}
   for c, carrier in ipairs(given.carriers) do
@@ -69,7 +70,7 @@ local function of_chamber(given)
     weight = T.tensor(weight) }
 end
 
--- A surface under pressure as plain data.
+-- A surface under pressure as a table that can be saved: its fields, actuator, particles and chamber.
 local function of_surface(surface)
   local out = { actuator = of_actuator(surface.actuator), index = plain.numbers(surface.index) }
   for _, name in ipairs(surface_fields) do out[name] = plain.copy(surface[name]) end
@@ -77,14 +78,15 @@ local function of_surface(surface)
   return out
 end
 
--- A list with f applied to each entry.
+-- A new list of f applied to each entry of a list.
 local function mapped(list, f)
   local out = {}
   for k, entry in ipairs(list) do out[k] = f(entry) end
   return out
 end
 
--- The values of robot:with as data that can be saved; values by group are spread over particles.
+-- The values of robot:with by name as data, { tensor, relative, measured, list } each; values by group are spread over
+-- particles.
 local function of_values(given)
   local out = {}
   for name, value in pairs(given.values or {}) do
@@ -95,7 +97,8 @@ local function of_values(given)
   return out
 end
 
--- The mesh that a body came from as data: the corners of its triangles, and where the body's particles lie within it.
+-- The mesh that a body was made of as tensors { corners {triangles, 3, 3}, rest {n, dim} }; rest: where the body's
+-- particles lie within the mesh.
 local function of_mesh(given)
   local corner, count = given.surface()
   local out = T.empty { count, 3, 3 }
@@ -112,7 +115,7 @@ local function of_drawn(given)
   return out
 end
 
----A robot as data.
+---A robot as a table that can be saved: particles with their constants, groups, materials, actuators, values and mesh.
 ---@param given cq.Robot       as a world holds it
 ---@param body cq.Robot        this one or a variant, which has the values
 ---@return table
@@ -138,7 +141,7 @@ end
 
 -- ---- from data ------------------------------------------------------------------------------------------------------
 
--- A material from saved data.
+-- A cq.Material from data of of_material. Errors: a constant that this program does not know.
 local function to_material(data)
   local out = setmetatable(tables.merged(data), materials.class)
   out.constants = mapped(data.constants, function(name)
@@ -147,20 +150,20 @@ local function to_material(data)
   return out
 end
 
--- An actuator from saved data.
+-- A cq.Actuator from data of of_actuator.
 local function to_actuator(data)
   local out = setmetatable(tables.merged(data), actuators.class)
   return out
 end
 
--- A stress actuator on its particles from saved data.
+-- A stress actuator on its particles from data of of_stress.
 local function to_stress(data)
   local out = plain.copy(data)
   if data.index then out.index, out.count = plain.index(data.index) end
   return out
 end
 
--- A cable from saved data.
+-- A cable from data of of_cable.
 local function to_cable(data)
   return { name = data.name, stress = data.stress, actuator = to_actuator(data.actuator),
     points = mapped(data.points, function(point)
@@ -168,7 +171,7 @@ local function to_cable(data)
     end) }
 end
 
--- A chamber from saved data.
+-- A chamber from data of of_chamber.
 local function to_chamber(data)
   local particle, weight, list, at = plain.list(data.particle), data.weight:totable(), {}, 0
   for c, count in ipairs(plain.list(data.count)) do
@@ -178,7 +181,8 @@ local function to_chamber(data)
   return chamber.of(list, plain.list(data.face))
 end
 
--- A surface with a pressure from saved data; what: whose it is, for errors.
+-- A surface under pressure from data of of_surface; what: whose it is, for errors. Errors: the file lacks the walls of
+-- its chamber.
 local function to_surface(data, what)
   if not (data.chamber or data.area) then
     is.fail("%s: the file was made by a program that did not keep the walls of the chamber %s; run:load reads it in its script",
@@ -190,15 +194,17 @@ local function to_surface(data, what)
   return out
 end
 
--- Gives a body its mesh from saved data; rest: where its particles were within it.
+-- Gives the body `out` the mesh of data.mesh: the function `surface`, and root.position, where its particles lie within
+-- the mesh. Does nothing without a mesh.
 local function to_mesh(out, data)
   if not data.mesh then return end
-  -- The triangles of the mesh that the robot was made of.
+  -- The corners {triangles, 3, 3} of the robot's mesh as double*, and the number of triangles.
   out.surface = function() return data.mesh.corners:data(), data.mesh.corners:size(1) end
   out.root = { position = data.mesh.rest }
 end
 
--- The colour 0xRRGGBB that each particle was drawn in, from a saved tensor where -1 is none.
+-- The colour 0xRRGGBB that each particle was drawn in, by particle number, from a saved tensor where -1 is none; {} for
+-- nil.
 local function to_drawn(tensor)
   local out = {}
   for p = 1, tensor and tensor.count or 0 do
@@ -221,9 +227,10 @@ local stress_fields = {
 
 local of_particle = { state = true, particle = true, constant = true }
 
--- Refuses data that is none of a robot: a file that another program wrote, since a damaged one has another checksum.
+-- Raises an error for data that are none of a robot: of a file that another program wrote, since a damaged one has
+-- another checksum.
 local function require_whole(data, what)
-  -- Fails where a part of the data has a problem.
+  -- Raises an error with a problem of the data; nil: there is none.
   local function check(problem)
     if problem then is.fail("%s: the robot's data are damaged: %s", what, problem) end
   end
@@ -243,8 +250,8 @@ local function require_whole(data, what)
   end
 end
 
----The robot of a file, as it was placed. All robots made from one entry share their particles, so that references to
----it work in worlds that hold any of them.
+---The robot that a file holds, as it was placed. All robots made from one entry share their particles, so that
+---references to it work in worlds that hold any of them. Errors: forces of the script's own; damaged data.
 ---@param data table           from robot.data
 ---@param what string          whose it is, for errors
 ---@return cq.Robot

@@ -20,15 +20,16 @@ local tables = require "cq.base.tables"
 
 local run = { format = "cqlua run", version = 3, name = "saved.bin", failure_name = "failure.bin" }
 
--- The values of gravity, friction and the like that a rollout of the best parameters has in the place of the world's
--- own.
+-- The values of gravity, friction and the like, by name, that a rollout with the parameters `params` has in place of
+-- the world's own.
 local function changes_of(experiment, params)
   local out = tables.merged(experiment.given, experiment.of_scene)
   for name, value in pairs(params.world or {}) do out[name] = value:detach() end
   return out
 end
 
--- The robots of a world as data; the trained one has its best values, and `first` is its number.
+-- The robots of a world as a list of data; the trained one has the values of `body`. out.first is the trained robot's
+-- number, nil if the world lacks it.
 local function of_robots(world, body)
   local out, own = {}, selection.robot(world, body, "saved.bin")
   for k, placed in ipairs(world.robots) do
@@ -38,13 +39,15 @@ local function of_robots(world, body)
   return out
 end
 
--- The signals of a design, with those of a feedback added.
+-- A controller of a design's signals {steps, signals} in open loop, to which the experiment's own controller, if any,
+-- is added with its parameters.
 local function with_feedback(experiment, params, signals)
   local pulses, feedback = controllers.open_loop(signals), experiment.controller
   return feedback and feedback:with(params.controller):with_part("pulses", pulses) or pulses
 end
 
--- World, robot and controller of an experiment with the given parameters, and of a design its tensors by name.
+-- World, robot and controller of an experiment with the given parameters; for a design also its tensors by name, else
+-- nil.
 local function setting(experiment, params)
   local own = experiment.extracted
   if own then
@@ -64,7 +67,8 @@ local function setting(experiment, params)
   return world, body, controller, design
 end
 
--- Everything of an experiment that cq.load needs, as plain data of tensors, tables and words.
+-- All that cq.load needs of an experiment with the parameters `params`, as a table of tensors, tables and texts.
+-- learned: trained weights of the observer by name, or nil.
 local function describe(experiment, params, learned)
   local world, body, controller, design = setting(experiment, params)
   local out = {
@@ -82,7 +86,7 @@ local function describe(experiment, params, learned)
   return out
 end
 
--- Adds where the data came from, and writes it as a file of the folder.
+-- Adds format, version and origin to the table `out`, and writes it as the file `name` of a run's folder.
 local function write(folder, name, out)
   out.format, out.version = run.format, run.version
   local manifest = folder.manifest
@@ -91,7 +95,8 @@ local function write(folder, name, out)
   T.save(folder:path(name), out)
 end
 
----Writes failure.bin of a run: the experiment with the parameters of a rollout that failed, and what came before.
+---Writes failure.bin of a run: the experiment as run.write describes it, the parameters of the rollout that failed, and
+---the failure.
 ---@param folder cq.Run
 ---@param params table
 ---@param experiment cq.Experiment
@@ -102,7 +107,8 @@ function run.write_failure(folder, params, experiment, failure)
   write(folder, run.failure_name, out)
 end
 
----Writes saved.bin of a run.
+---Writes saved.bin of a run: the experiment, the best parameters, and their loss and values. Does nothing in a process
+---that only follows another one.
 ---@param folder cq.Run
 ---@param best { loss: number, iteration: integer, params: table, values: table?, feasible: boolean?, learned: table? }
 ---@param experiment? cq.Experiment    nil: parameters of a function of the user's

@@ -18,14 +18,16 @@ local of_machine = { device = true, threads = true }
 
 -- ---- to data --------------------------------------------------------------------------------------------------------
 
--- A function of time as data: its values {steps, dim} at the start of each control step, and the control step dt.
+-- A function of time as a table { samples {steps, dim}, dt }: its values at the start of each control step, and the
+-- control step. f: takes the time.
 local function sampled(f, given, steps)
   local rows = {}
   for i = 1, math.max(steps, 1) do rows[i] = f((i - 1) * given.control_dt) end
   return { samples = T.stack(rows, 1):detach(), dt = given.control_dt }
 end
 
--- A wall as plain data, with its velocity sampled at control steps where it follows the time.
+-- A wall as a table { family, given }, its velocity sampled at control steps where it depends on the time. k: its
+-- number in the world `given`.
 local function of_wall(wall, k, given, steps)
   local out = { family = wall.family, given = plain.copy(wall.given) }
   if wall.velocity_at or wall.motion then
@@ -34,13 +36,14 @@ local function of_wall(wall, k, given, steps)
   return out
 end
 
--- A tensor as a number, a list, or rows; what is no tensor as it is.
+-- A tensor as a number or nested lists of numbers; any other value unchanged.
 local function numbers(value)
   if not T.is_tensor(value) then return value end
   return value.rank == 0 and value:item() or value:totable()
 end
 
--- Puts values that rollouts of the run had (gravity, friction, ...) in the place of the world's own.
+-- Puts values that rollouts of the run had, by name (gravity, friction, wall_velocity, ...), into the data `out` of a
+-- world, in place.
 local function take_changes(out, changes)
   local friction, velocity = numbers(changes.friction), numbers(changes.wall_velocity)
   for k, wall in ipairs(out.walls) do
@@ -56,7 +59,7 @@ local function take_changes(out, changes)
   end
 end
 
----A world as data.
+---A world as a table { fields, walls, gravity, integrator } that can be saved, without its robots.
 ---@param given cq.World
 ---@param steps integer        control steps that functions of time are sampled for
 ---@param changes? table<string, any>   gravity, damping, friction and wall_velocity in the place of the world's
@@ -68,6 +71,7 @@ function world.data(given, steps, changes)
   end
   out.fields.substeps, out.fields.precision = given.substeps, given.precision
   if given.gravity_at then
+    -- Gravity {dim} at a time.
     local function at(time) return gravity.at(given.gravity_at, time, given.dim, "gravity") end
     out.gravity = sampled(at, given, steps)
   end
@@ -79,7 +83,8 @@ end
 
 -- ---- from data ------------------------------------------------------------------------------------------------------
 
--- A function of time from values that were saved at the control steps of a run.
+-- A function of the time that gives the sample {dim} of data.samples at that control step; what: for its error at any
+-- other time.
 local function of_samples(data, what)
   local samples, dt = data.samples, data.dt
   return function(time)
@@ -92,7 +97,7 @@ local function of_samples(data, what)
   end
 end
 
--- A wall from saved data.
+-- A cq.Boundary from data of of_wall. Errors: a kind of wall that this program lacks.
 local function to_wall(data)
   local fields = tables.merged(data.given)
   if type(fields.velocity) == "table" and fields.velocity.samples then
@@ -102,7 +107,7 @@ local function to_wall(data)
   return boundary[data.family](fields)
 end
 
----What cq.World takes, without robots.
+---A table of fields that cq.World takes, without robots, from the data of a saved world.
 ---@param data table           from world.data
 ---@return table
 function world.fields(data)
