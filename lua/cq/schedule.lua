@@ -19,12 +19,15 @@ local schedule = { class = Schedule }
 -- ---- how it goes from one end, t = 0, to the other, t = 1 -----------------------------------------------------------
 
 local between = {
+  -- From one number to another by equal differences; t: 0 to 1.
   linear = function(from, to, t) return from + (to - from) * t end,
+  -- From one number to another by equal factors; t: 0 to 1.
   exponential = function(from, to, t) return from * (to / from) ^ t end,
+  -- From one number to another by half a period of a cosine; t: 0 to 1.
   cosine = function(from, to, t) return to + (from - to) * 0.5 * (1 + math.cos(math.pi * t)) end,
 }
 
----The value at an iteration of a stage.
+---The value at an iteration of a stage, a number or a list as the schedule's ends are.
 ---@param i integer         from 1
 ---@param count integer     iterations of the stage
 ---@return number|number[]
@@ -42,6 +45,7 @@ function Schedule:at(i, count)
   return out
 end
 
+-- The schedule in one line: "in steps 1, 2", or "0.1 to 0.01 (linear from 0.2 to 1 of the stage)".
 function Schedule:__tostring()
   if self.kind == "steps" then
     local list = {}
@@ -57,11 +61,13 @@ end
 
 -- ---- constructors ---------------------------------------------------------------------------------------------------
 
+-- A checker of a number or a list of numbers; options: { optional }, or nil.
 local value = function(options)
   return is.any_of { is.number(), is.list(is.number(), { min = 1 }), optional = options and options.optional }
 end
 
--- The constructor of a kind of schedule that goes from one value to another between two shares of the iterations.
+-- Makes the constructor of the schedule `kind` ("linear", "exponential", "cosine"), which goes from one value to
+-- another between two shares of the iterations.
 local function ends(kind)
   local name = "cq.Schedule." .. kind
   local spec = is.define(name, { from = value(), to = value(), begin = is.number { min = 0, below = 1, default = 0 },
