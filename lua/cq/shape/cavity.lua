@@ -7,8 +7,8 @@ local cavity = {}
 
 -- ---- lattices -------------------------------------------------------------------------------------------------------
 
--- The least coordinate of the particles along an axis; the least distance of two that differ, nil where none do; and
--- the extent.
+-- Of the coordinates of the particles in `list` along an axis (from 0): the least, the least distance of two that
+-- differ (nil: none do), and the extent.
 local function spacing_along(x, list, dim, axis)
   local sorted = {}
   for k, p in ipairs(list) do sorted[k] = x[p * dim + axis] end
@@ -21,7 +21,8 @@ local function spacing_along(x, list, dim, axis)
   return sorted[1], least < math.huge and least or nil, extent
 end
 
--- The cells of a lattice of particles: one around each, and a margin of one around them all.
+-- The lattice of a body's particles, with a margin of one cell: { dim, lower, h, size, stride, count, cell }, where
+-- cell[] holds particle + 1, or 0 where there is none. Errors: particles that lie on no lattice.
 local function lattice_of(body)
   local x, dim, list = body.position, body.dim, body.list
   local out = { dim = dim, lower = {}, h = {}, size = {}, stride = {}, count = 1 }
@@ -50,7 +51,8 @@ local function lattice_of(body)
   return out
 end
 
--- The cell of a place in which the search for a cavity begins; it must be empty and among the particles.
+-- The number of the cell that holds a place {dim}, from which a cavity is searched. Errors: the place is outside of the
+-- body, or on a particle.
 local function start_cell(lattice, place, body)
   local at = 0
   for i = 1, lattice.dim do
@@ -67,7 +69,8 @@ local function start_cell(lattice, place, body)
   return at
 end
 
--- The first empty cell whose centre fulfils is_within, and that centre.
+-- The number of the first empty cell whose centre fulfils is_within(x, y, z), and that centre {dim}; nothing if there
+-- is none.
 local function first_cell(lattice, is_within)
   for at = 0, lattice.count - 1 do
     if lattice.cell[at] == 0 then
@@ -80,8 +83,8 @@ local function first_cell(lattice, is_within)
   end
 end
 
--- The numbers of all empty cells connected with the first one, which are marked -1. Errors: the border of the lattice
--- is reached, so that the cavity is open.
+-- The list of all empty cells connected with the cell `first`, which are marked -1 in the lattice. Errors: the border
+-- of the lattice is reached, so that the cavity is open.
 local function flood(lattice, first, place, body)
   local stack, cells, cell = { first }, {}, lattice.cell
   cell[first] = -1
@@ -106,8 +109,8 @@ local function flood(lattice, first, place, body)
   return cells
 end
 
--- The corners and faces around a cavity, turned so that they enclose a positive volume: lines in the plane, and two
--- triangles for each face of a cell in space.
+-- Corners (a flat list of coordinates) and faces (a flat list of corner numbers from 1) around a cavity, turned so that
+-- they enclose a positive volume: lines in 2D, two triangles for each face of a cell in 3D.
 local function faces_of(lattice, cells)
   local dim, of, corner, face = lattice.dim, {}, {}, {}
   -- a corner by the number of the cell above it along each axis
@@ -120,7 +123,7 @@ local function faces_of(lattice, cells)
     end
     return of[key]
   end
-  -- Adds corners to a face.
+  -- Appends numbers of corners to the list of faces.
   local function add(...)
     for _, k in ipairs { ... } do face[#face + 1] = k end
   end
@@ -151,8 +154,8 @@ local function faces_of(lattice, cells)
   return corner, face
 end
 
--- Area vectors of the particles around a cavity: the faces between its cells and theirs. They are the gradient of the
--- indicator of the body, and sum to zero.
+-- The wall of a cavity of the given cells, a cq.Wall with area vectors and arms of the particles around it. The areas
+-- are the gradient of the indicator of the body, and sum to zero.
 local function walls_of(lattice, cells)
   local of, dim, out = {}, lattice.dim, { particle = {}, area = {}, arm = {}, chamber = true, closed = true }
   -- index of a particle in the cavity's arrays; added at first use

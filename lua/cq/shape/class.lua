@@ -23,18 +23,20 @@ Shape.__index = Shape
 
 local class = { Shape = Shape }
 
----A shape from its parts; remembers the user's line for errors that show up only when it is sampled.
+---Makes a shape of a table of its parts, and adds the user's line, for errors that show up only when the shape is
+---sampled.
 function class.new(fields)
   fields.made = is.where():gsub(": $", "")
   return setmetatable(fields, Shape)
 end
 
----"box "leg" made at robot.lua:7", for errors.
+---A shape in words for errors, such as: box "leg" made at robot.lua:7.
 function class.describe(shape)
   local name = shape.name and (" \"%s\""):format(shape.name) or ""
   return ("%s%s%s"):format(shape.kind, name, shape.made ~= "" and " made at " .. shape.made or "")
 end
 
+-- The shape in one line, with name and size: "cq.Shape.box { leg, 0.1 x 0.2 }".
 function Shape:__tostring()
   local size = {}
   for d = 1, self.dim do size[d] = text.number(self.upper[d] - self.lower[d]) end

@@ -9,7 +9,7 @@ local cavity = require "cq.shape.cavity"
 
 local cloud = {}
 
--- An empty cloud of particles, which shapes fill.
+-- An empty cloud of particles in dim dimensions, which shapes fill.
 function cloud.new(dim)
   return {
     dim = dim, count = 0, position = {}, volume = {}, colour = {}, names = {}, groups = {}, walls = {}, wall_names = {},
@@ -26,7 +26,7 @@ end
 ---@field meshed boolean?       of a mesh, and no lattice
 ---@field closed boolean        it was when it was read, and no particle of it was taken away
 
----The wall of a name, made if need be.
+---The wall of a name, added to the cloud, empty, if it is not there.
 ---@return cq.Wall
 function cloud.wall(self, name)
   local wall = self.walls[name]
@@ -37,7 +37,7 @@ function cloud.wall(self, name)
   return wall
 end
 
----The list of a group, made if need be.
+---The list of particle numbers of a group, added to the cloud, empty, if it is not there.
 function cloud.group(self, name)
   local list = self.groups[name]
   if not list then
@@ -47,7 +47,7 @@ function cloud.group(self, name)
   return list
 end
 
----Takes away the name of a group, and not its particles.
+---Removes a group from the cloud, but not the particles in it.
 function cloud.drop_group(self, name)
   self.groups[name] = nil
   for k, other in ipairs(self.names) do
@@ -68,14 +68,15 @@ function cloud.add(self, volume, x, y, z)
   return n + 1
 end
 
----Coordinates of particle p, from 1. Two in 2D, three in 3D.
+---The coordinates x, y, z of particle p, which counts from 1; z is nil in 2D.
 function cloud.at(self, p)
   local x, dim = self.position, self.dim
   local k = (p - 1) * dim
   return x[k + 1], x[k + 2], dim == 3 and x[k + 3] or nil
 end
 
--- Adds the members of `from`'s groups to those of `to`; particle p becomes number[p], nil: it is left out.
+-- Adds the members of the groups of the cloud `from` to those of `to`; number: the new number of each particle, nil of
+-- one that is left out.
 local function carry_groups(to, from, number)
   for _, name in ipairs(from.names) do
     local list = cloud.group(to, name)
@@ -85,7 +86,8 @@ local function carry_groups(to, from, number)
   end
 end
 
--- Copies walls from one cloud to another; `number` has the new number of each particle that is kept.
+-- Adds the walls of the cloud `from` to those of `to`; number: the new number of each particle, nil of one that is left
+-- out, which leaves its wall open.
 local function carry_walls(to, from, number)
   local dim = from.dim
   for _, name in ipairs(from.wall_names) do
@@ -110,7 +112,8 @@ local function carry_walls(to, from, number)
   end
 end
 
----Appends the particles of another cloud where keep(x, y, z) is true; all without keep.
+---Appends the particles of another cloud where keep(x, y, z) is true, all without keep, with their groups and walls.
+---Returns the cloud.
 function cloud.append(self, other, keep)
   local number = {}
   for p = 1, other.count do
@@ -125,7 +128,7 @@ function cloud.append(self, other, keep)
   return self
 end
 
----The particles for which keep(x, y, z) is true.
+---A new cloud of the particles for which keep(x, y, z) is true.
 function cloud.filter(self, keep)
   return cloud.append(cloud.new(self.dim), self, keep)
 end
@@ -144,8 +147,8 @@ local function turn_faces(face, dim)
   for k = 0, #face - dim, dim do face[k + 1], face[k + dim] = face[k + dim], face[k + 1] end
 end
 
----Moves every particle by place(x, y, z) -> x, y, z and multiplies its volume. In place. A place that is linear brings
----the functions that turn area vectors and arms of walls; without them there must be no walls.
+---Moves every particle by place(x, y, z) -> x, y, z and multiplies its volume by a number, in place; returns the cloud.
+---A linear place comes with functions that turn area vectors and arms of walls; without them there must be no walls.
 ---@param linear? { area: function, arm: function, mirrors: boolean }
 function cloud.map(self, place, volume, linear)
   for _, name in ipairs(self.wall_names) do
@@ -165,7 +168,7 @@ function cloud.map(self, place, volume, linear)
   return self
 end
 
----Makes every particle a member of the group.
+---Makes every particle a member of the group; returns the cloud.
 function cloud.all(self, name)
   local list = cloud.group(self, name)
   for p = #list, 1, -1 do list[p] = nil end
@@ -173,8 +176,9 @@ function cloud.all(self, name)
   return self
 end
 
----Names the walls of the cavity at a place and their particles, which lie on a lattice. A place may be a function of
----coordinates that is true in the cavity; where it is true of no empty cell nothing is named.
+---Adds the walls of the cavity at a place to the cloud, and a group of the particles at them, which lie on a lattice. A
+---place may be a function of coordinates that is true in the cavity; where no empty cell is in it, nothing is added.
+---Returns the cloud.
 ---@param place number[]|fun(x: number, y: number, z: number?): boolean
 ---@param what string        for errors
 ---@param described string

@@ -10,7 +10,7 @@ local primitive = require "cq.shape.primitive"
 local Shape = class.Shape
 local shape_argument = is.instance "cq.Shape"
 
--- Refuses to join shapes of two dimensions.
+-- Raises an error if two shapes have different dimensions; what: how they are joined, for the error.
 local function same_dim(what, a, b)
   if a.dim ~= b.dim then
     is.fail("cq.Shape: %s joins shapes of one dimension, got %s in %dD and %s in %dD", what, class.describe(a), a.dim,
@@ -39,7 +39,7 @@ local function bounds(list)
   return lower, upper
 end
 
--- The sum of the parts' exact volumes; nil where one is not known, or where boxes of two parts overlap.
+-- The sum of the exact volumes of shapes; nil if one is not known, or if the boxes of two overlap.
 local function exact_sum(list)
   local sum = 0
   for i, shape in ipairs(list) do
@@ -52,8 +52,8 @@ local function exact_sum(list)
   return sum
 end
 
--- The triangles of all shapes together, if all are meshes. Returns a function that gives corners {triangles, 3, 3} and
--- their number; nil: a part is no mesh.
+-- A function that gives the triangles of all shapes together, as corners {triangles, 3, 3} (double*) and their number;
+-- nil if a shape is no mesh.
 local function surface_of(list)
   for _, shape in ipairs(list) do
     if not shape.surface then return nil end
@@ -73,7 +73,7 @@ local function surface_of(list)
   end
 end
 
--- The union of some shapes.
+-- The union of the shapes of a list; where they overlap, the particles of the earlier shape are taken.
 local function all_of(list)
   local lower, upper = bounds(list)
   -- Is a place inside one of the shapes?
@@ -122,7 +122,8 @@ function Shape:union(other)
   return union { self, other }
 end
 
--- A shape of those particles of another one that pass keep(x, y, z). Filling it is an error where none does.
+-- A shape `kind` with the particles of the shape `self` that pass keep(x, y, z). inside(x, y, z): is a point in it?
+-- lower, upper: its box, that of self unless given. Filling it raises an error if no particle passes.
 local function part_of(kind, self, inside, keep, lower, upper)
   return class.new {
     kind = kind, dim = self.dim, lower = lower or self.lower, upper = upper or self.upper, inside = inside,
@@ -166,6 +167,7 @@ function Shape:intersection(other)
   return part_of("intersection", self, function(x, y, z) return a(x, y, z) and b(x, y, z) end, b, lower, upper)
 end
 
+-- a + b: the union of two shapes. Errors: an operand that is no shape; other dimensions.
 Shape.__add = function(a, b)
   if not (text.is_instance(a, "cq.Shape") and text.is_instance(b, "cq.Shape")) then
     is.fail("cq.Shape: + joins two shapes, got %s and %s", text.describe(a), text.describe(b))
@@ -173,6 +175,7 @@ Shape.__add = function(a, b)
   return a:union(b)
 end
 
+-- a - b: shape a without shape b. Errors: an operand that is no shape; other dimensions.
 Shape.__sub = function(a, b)
   if not (text.is_instance(a, "cq.Shape") and text.is_instance(b, "cq.Shape")) then
     is.fail("cq.Shape: - takes a shape from a shape, got %s and %s", text.describe(a), text.describe(b))
@@ -182,7 +185,8 @@ end
 
 -- ---- offset ---------------------------------------------------------------------------------------------------------
 
--- Unit vectors in all directions, spread evenly: neighbours are at most 0.1 rad apart in 2D and 0.2 in 3D.
+-- A list of unit vectors {3} in all directions, spread evenly: neighbours are at most 0.1 rad apart in 2D and 0.2 in
+-- 3D.
 local function directions(dim)
   local list, count = {}, dim == 2 and 64 or 400
   for k = 0, count - 1 do
@@ -232,7 +236,7 @@ end
 
 -- ---- predicates and names -------------------------------------------------------------------------------------------
 
--- Wraps a user's function: its errors name the point.
+-- Wraps a user's function of coordinates: it gives true or false, and its errors name the point.
 local function guarded(what, predicate)
   return function(x, y, z)
     local fine, result = pcall(predicate, x, y, z)
@@ -251,7 +255,8 @@ function Shape:where(predicate)
   return part_of("where", self, function(x, y, z) return own(x, y, z) and keep(x, y, z) end, keep)
 end
 
--- A shape with this one's bounds, inside and surface, and other fields, as a function that fills it.
+-- A new shape with the bounds, inside and surface of `self`, and with the other fields of the table `fields`, such as
+-- fill.
 local function same(self, fields)
   fields.kind, fields.dim, fields.lower, fields.upper = self.kind, self.dim, self.lower, self.upper
   fields.exact, fields.inside, fields.name, fields.surface = self.exact, self.inside, fields.name or self.name,
@@ -317,7 +322,7 @@ end
 local repeated = is.define("shape:repeated",
   { count = is.integer { min = 1, max = 1e5 }, step = is.vector { size = { 2, 3 } } })
 
--- A copy of a list, or of a table of lists, with the lists copied too.
+-- A copy of a value, with nested tables copied too.
 local function deep(value)
   if type(value) ~= "table" then return value end
   local out = {}
@@ -325,7 +330,7 @@ local function deep(value)
   return out
 end
 
--- Copy k of a shape in an array: its groups and walls get the number k; the plain names hold those of all copies.
+-- Copy k of a shape in an array: each group and wall "name" is there also as "name.k".
 local function numbered(shape, k)
   return same(shape, { fill = function(spacing)
     local out = shape.fill(spacing)

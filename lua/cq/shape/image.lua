@@ -28,7 +28,8 @@ local spec = is.define("cq.Shape.image", primitive.with_common {
   trim = is.boolean { default = false },
 })
 
--- The user's colours with their names, in a fixed order.
+-- The user's colours as a list of { name, text, r, g, b, pixels = 0 }, by the alphabet. Errors: a name that is no
+-- string; a colour that cannot be read.
 local function named_colours(given)
   local list = {}
   for name, value in pairs(given or {}) do
@@ -53,7 +54,8 @@ local function nearest(list, tolerance, r, g, b)
   return best
 end
 
--- What every pixel is: -1 outside, 0 body, k the k-th named colour; and the number of pixels inside.
+-- Of every pixel, from 0: -1 outside, 0 body, k the k-th colour of the list, whose counts `pixels` are raised; and the
+-- number of pixels inside.
 local function classify(self, picture, list)
   local kinds, inside, count = {}, 0, picture.width * picture.height
   local back = self.background and { {} }
@@ -71,7 +73,7 @@ local function classify(self, picture, list)
   return kinds, inside
 end
 
--- The opaque colours of a picture, the most frequent first, for an error.
+-- The opaque colours of a picture as texts, the most frequent first, for an error.
 local function palette(picture)
   local seen, list = {}, {}
   for k = 0, picture.width * picture.height - 1 do
@@ -86,13 +88,13 @@ local function palette(picture)
   return list
 end
 
--- The first six of a list in words.
+-- The first six texts of a list, joined by commas, and ", ..." if there are more.
 local function commonest(list)
   return table.concat(list, ", ", 1, math.min(#list, 6)) .. (#list > 6 and ", ..." or "")
 end
 
--- Refuses a picture of which nothing is outside: most likely its paper is taken for the body. Where each pixel has one
--- of the colours that the user named, that is what was meant.
+-- Raises an error if no pixel of a picture is outside: most likely its paper is taken for the body. Not so where each
+-- pixel has one of the colours that the user named. count: of the pixels inside.
 local function require_outline(self, picture, list, count)
   local named = 0
   for _, c in ipairs(list) do named = named + c.pixels end
@@ -107,7 +109,8 @@ local function require_outline(self, picture, list, count)
     colour.text(px[0], px[1], px[2]))
 end
 
--- The part of a picture that holds the body: kinds of its pixels, its width and height, and where its corner was.
+-- The smallest rectangle of a picture that holds the body: kinds of its pixels, width, height, and the column and row
+-- of its upper left corner.
 local function trimmed(picture, kinds)
   local w, h = picture.width, picture.height
   local left, right, top, bottom = w, 0, h, 0

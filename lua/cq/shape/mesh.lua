@@ -28,14 +28,14 @@ local spec = is.define("cq.Shape.mesh", primitive.with_common {
   closed = is.boolean { default = false },
 })
 
--- Reads a mesh file by the engine; the mesh is freed when Lua collects it.
+-- Reads a mesh file; returns the engine's cq_mesh, freed when Lua collects it. Errors: those of the file.
 local function open(path)
   local out = ffi.new "cq_mesh *[1]"
   check(C.cq_mesh_open(locate(path), out), "cq.Shape.mesh")
   return ffi.gc(out[0], C.cq_mesh_close)
 end
 
--- Names of a mesh's groups and materials with their numbers; parts without a name are no groups.
+-- A list of the named groups and materials of a mesh, { name, part, is_material } each, with the part's number from 0.
 local function parts_of(mesh, info)
   local list = {}
   for k = 0, info.part_count - 1 do
@@ -47,7 +47,8 @@ local function parts_of(mesh, info)
   return list
 end
 
--- The rectangle, x and y, in which the section plane cuts a box.
+-- The lower and upper corner {2} of the rectangle in which the section plane z = self.section cuts a box {3}. Errors:
+-- it does not.
 local function cut(self, lower, upper)
   local z = self.section
   if z <= lower[3] or z >= upper[3] then
@@ -57,8 +58,8 @@ local function cut(self, lower, upper)
   return { lower[1], lower[2] }, { upper[1], upper[2] }
 end
 
--- Adds a group to a cloud for each named part that particles lie in; a part without particles becomes a chamber where
--- it is a cavity, else a note tells that it is no group.
+-- Adds a group to the cloud `out` for each named part that particles lie in, by within(part, x, y, z); a part without
+-- particles becomes a chamber if it is a cavity, else a note says that it is no group.
 local function mark(self, out, parts, within)
   for _, entry in ipairs(parts) do
     local group, known = cloud.group(out, entry.name), {}

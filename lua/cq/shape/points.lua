@@ -56,11 +56,11 @@ local function volumes_of(def, count, dim)
   return def.volume:detach()
 end
 
--- Is a place in the square (the cube) of a particle? Particles are found by the cells of a lattice as wide as the
--- largest of them.
+-- A function of coordinates: is a place in the square (in 3D the cube) of a particle? Particles are found by the cells
+-- of a lattice as wide as the largest of them. side {n}: of the squares.
 local function covered(points, side, dim)
   local width, cells = side:max():item(), {}
-  -- The cell of a place as a key, for the search of neighbours.
+  -- The lattice cell that holds a place, as a text, by which neighbours are looked up.
   local function cell(x, y, z)
     return ("%d %d %d"):format(math.floor(x / width), math.floor(y / width), math.floor((z or 0) / width))
   end

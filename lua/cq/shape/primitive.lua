@@ -17,7 +17,7 @@ local PARTICLES_MAX = 2e7            -- of one part: more is a slip in the units
 ---@field jitter? number             share of a cell that particles are moved by at random
 ---@field seed? integer              of the jitter
 
--- Adds the fields that all primitives have: name, spacing, jitter, seed.
+-- Adds checkers of the fields of all primitives, name, spacing, jitter and seed, to a schema in place; returns it.
 local function with_common(fields)
   fields.name = is.string { optional = true }
   fields.spacing = is.any_of { is.number { above = 0 }, is.vector { size = { 2, 3 }, above = 0 }, optional = true }
@@ -37,7 +37,8 @@ local function scatter(seed, k)
   return tonumber(bit.rshift(bit.bxor(z, bit.rshift(z, 31)), 11)) * 2^-53 - 0.5
 end
 
--- The number of cells of particles along each axis: the user's count, or as come nearest to the spacing.
+-- The number of lattice cells along each axis: self.count, or what comes nearest to the spacing. Errors: no spacing;
+-- too many particles.
 local function cells(self, spacing)
   local count, total = {}, 1
   local h = self.spacing or spacing
@@ -72,8 +73,8 @@ local function each_cell(self, count, h, visit)
   end
 end
 
----Particles at the centres of the lattice's cells that lie inside. Jitter moves them afterwards, within their cells, so
----that their number does not depend on the seed.
+---A cloud of particles at the centres of the lattice's cells that lie inside. Jitter moves them afterwards, within
+---their cells, so that their number does not depend on the seed.
 function primitive.fill(self, spacing)
   local count, h, volume = cells(self, spacing), {}, 1
   for d = 1, self.dim do
@@ -94,10 +95,11 @@ function primitive.fill(self, spacing)
   return out
 end
 
----Finishes a primitive from its checked fields. Errors: a spacing of another dimension.
+---Makes a shape of a table of checked fields. inside(x, y, z): is a point within it? exact: its volume, or nil. Errors:
+---a spacing of another dimension.
 function primitive.new(kind, self, lower, upper, exact, inside)
   self.kind, self.dim, self.lower, self.upper, self.exact, self.inside = kind, #lower, lower, upper, exact, inside
-  -- The particles of the shape at a spacing.
+  -- The cloud of the shape's particles at a spacing.
   self.fill = function(spacing) return primitive.fill(self, spacing) end
   if type(self.spacing) == "table" and #self.spacing ~= self.dim then
     is.fail("cq.Shape.%s: spacing has %s, the shape has %d", kind, text.count(#self.spacing, "component"), self.dim)
@@ -107,7 +109,7 @@ end
 
 -- ---- families -------------------------------------------------------------------------------------------------------
 
--- A checker of a point with two or three components.
+-- A checker of a list of two or three numbers; options: further ones of is.vector, or nil.
 local function point(options)
   options = options or {}
   options.size = options.size or { 2, 3 }
@@ -154,7 +156,7 @@ function primitive.box(fields)
   return primitive.new("box", self, at, upper, exact, inside)
 end
 
--- An ellipse or ellipsoid: inside where sum ((x - at) / radius)^2 < 1.
+-- An ellipse or ellipsoid with the half axes `radii`: inside where sum ((x - at) / radius)^2 < 1.
 local function round(kind, self, radii)
   local at = self.at
   local lower, upper = around(at, radii)
@@ -180,7 +182,7 @@ local ellipse = is.define("cq.Shape.ellipse",
 ---@field radius number    [length]
 ---@field at? number[]     {2} its centre [length]
 
----A disc (2D) around `at`.
+---A disc (2D) around the point `at`.
 ---@param fields cq.Shape.disc.def
 ---@return cq.Shape
 function primitive.disc(fields)
@@ -192,7 +194,7 @@ end
 ---@field radius number    [length]
 ---@field at? number[]     {3} its centre [length]
 
----A ball (3D) around `at`.
+---A ball (3D) around the point `at`.
 ---@param fields cq.Shape.sphere.def
 ---@return cq.Shape
 function primitive.sphere(fields)

@@ -19,6 +19,7 @@ local class = require "cq.shape.class"
 local Sample = { __name = "cq.Sample" }
 Sample.__index = Sample
 
+-- The sample in one line: dimension, numbers of particles, groups and closed chambers, and the volume with its error.
 function Sample:__tostring()
   local volume = text.number(self.volume_total)
   if self.volume_error and math.abs(self.volume_error) > 1e-9 then

@@ -42,14 +42,14 @@ end
 
 -- ---- the file -------------------------------------------------------------------------------------------------------
 
--- Reads a Gmsh file by the engine; the memory is freed with the object.
+-- Reads a Gmsh file; returns the engine's cq_solid, freed when Lua collects it. Errors: those of the file.
 local function open(what, path, dim)
   local out = ffi.new "cq_solid *[1]"
   check(C.cq_solid_open(locate(path), dim, out), what)
   return ffi.gc(out[0], C.cq_solid_close)
 end
 
--- The names and particles (from 1) of a file's physical groups.
+-- The physical groups of a file as a list of { name, cell, count }; cell: int32_t[count], the cells in it from 0.
 local function groups_of(solid)
   local list, count = {}, ffi.new "int64_t[1]"
   for g = 0, math.huge do
@@ -61,7 +61,8 @@ local function groups_of(solid)
   end
 end
 
--- The walls of a file by number: its physical surfaces, then the cavities that it does not name.
+-- The walls of a file as a list of { info, number, name, closed }: its physical surfaces, then the cavities that it
+-- does not name. number: from 0.
 local function walls_of(solid, info, what)
   local list = {}
   for k = 0, info.wall_count - 1 do
@@ -86,10 +87,10 @@ end
 local NOUNS = { [2] = { cells = "triangles", faces = "lines", rims = "ends" },
   [3] = { cells = "tetrahedra", faces = "triangles", rims = "edges" } }
 
--- Refuses a wall that cannot be a chamber: filled, without faces, open, or around the outside.
+-- Raises an error for a wall that cannot be a chamber: filled, without faces, open, or around the outside.
 local function check_chamber(what, def, wall, dim)
   local info, nouns = wall.info, NOUNS[dim]
-  -- Fails: this chamber of the file cannot be used.
+  -- Raises an error: this chamber of the file cannot be used; sentence: the reason, a format.
   local function refuse(sentence, ...)
     is.fail("%s: the chamber \"%s\" of '%s' %s", what, wall.name, def.path, sentence:format(...))
   end
@@ -114,8 +115,8 @@ local function check_chamber(what, def, wall, dim)
   if info.volume <= 0 then refuse("holds the outside of a body: it must be the walls of a cavity alone") end
 end
 
--- Notes which walls of the file are chambers: those that the user names, else those whose names begin with "chamber".
--- Refuses one that cannot be a chamber.
+-- Sets `chamber` of each wall of the file that is one: those that the user names, else those whose names begin with
+-- "chamber". Errors: a name that the file lacks; a wall that cannot be a chamber.
 local function mark_chambers(what, def, walls, dim)
   local by_name, names = {}, {}
   for k, wall in ipairs(walls) do by_name[wall.name], names[k] = wall, wall.name end
@@ -138,7 +139,7 @@ end
 
 -- ---- particles ------------------------------------------------------------------------------------------------------
 
--- Appends the faces of a wall, and its corners, each node of the file once.
+-- Appends the faces of a wall of the file to the wall `one` of a cloud, and their corners, each node of the file once.
 local function add_faces(one, body, wall)
   local dim, count = body.dim, tonumber(wall.info.face_count)
   local node, place, of = ffi.new("int32_t[?]", count * dim), ffi.new("double[?]", count * dim * dim), {}
@@ -152,7 +153,8 @@ local function add_faces(one, body, wall)
   end
 end
 
--- Adds a body's walls to the cloud of its particles: the particles beside each, their areas, arms and faces.
+-- Adds a body's walls to the cloud `out` of its particles: for each the particles beside it, their areas, arms and
+-- faces.
 local function add_walls(out, body)
   local solid, dim, scale = body.solid, body.dim, body.scale
   for _, wall in ipairs(body.walls) do
@@ -196,7 +198,8 @@ local function filler(body)
   end
 end
 
--- The triangles of a body's surface, for pictures.
+-- A function that gives the triangles of a body's surface, for pictures: their corners {triangles, 3, 3} as double*,
+-- and their number.
 local function surface_of(body)
   return function()
     local count = tonumber(body.info.face_count)
@@ -207,7 +210,7 @@ local function surface_of(body)
   end
 end
 
--- The volume of all cells.
+-- The sum of the volumes of all cells, in the file's unit.
 local function total_volume(solid, info, dim)
   local n = tonumber(info.cell_count)
   local x, volume, sum = ffi.new("double[?]", n * dim), ffi.new("double[?]", n), 0
@@ -216,7 +219,8 @@ local function total_volume(solid, info, dim)
   return sum
 end
 
--- The factor from the file's unit to the script's: given, or by the body's longest side.
+-- The factor from the file's unit to the script's: def.scale, or by the body's longest side and def.length, else 1.
+-- Errors: both are given.
 local function scale_of(what, def, info, dim)
   if def.length and def.scale then is.fail("%s: give either length or scale, not both", what) end
   local longest = 0
@@ -224,8 +228,8 @@ local function scale_of(what, def, info, dim)
   return def.length and def.length / longest or def.scale or 1
 end
 
--- A shape of the cells of a Gmsh file, scaled, with its lower corner at def.at. Errors: those of the file; a name that
--- one of its groups has.
+-- A shape of the cells of a Gmsh file, scaled, with its lower corner at def.at. what: its constructor, for errors.
+-- Errors: those of the file; a name that one of its groups has.
 local function new(what, def, dim)
   local solid, info = open(what, def.path, dim), ffi.new "cq_solid_info"
   C.cq_solid_describe(solid, info)
@@ -242,7 +246,7 @@ local function new(what, def, dim)
   end
   body.walls = walls_of(solid, info, what)
   mark_chambers(what, def, body.walls, dim)
-  -- From the file's coordinate along axis d to the shape's.
+  -- The coordinate along axis d of the shape, from that of the file.
   function body.place(d, x) return lower[d] + scale * (x - info.lower[d - 1]) end
   local point, answer = ffi.new "double[3]", ffi.new "uint8_t[1]"
   -- Is a place inside the body?

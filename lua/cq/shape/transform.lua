@@ -29,7 +29,7 @@ local function inverse(a, det)
   return out
 end
 
--- The function x -> A x + b of two or three numbers.
+-- A function of two or three numbers that returns the components of A x + b. a: lists of rows; b: a list.
 local function map(a, b)
   local a11, a12, a21, a22, b1, b2 = a[1][1], a[1][2], a[2][1], a[2][2], b[1], b[2]
   if #a == 2 then
@@ -41,8 +41,8 @@ local function map(a, b)
   end
 end
 
--- How area vectors of walls and their arms change under x -> A x: by det A^-T, with N out of the solid also on a mirror
--- image, and by A.
+-- { area, arm, mirrors }: functions that turn area vectors of walls and their arms under x -> A x, and whether A is a
+-- mirror image. Areas change by det A^-T, N out of the solid also on a mirror image, and arms by A.
 local function wall_maps(a, inverted, det)
   local none, cofactor = {}, {}
   for i = 1, #a do
@@ -65,7 +65,7 @@ local function map_box(a, b, lower, upper)
   return low, high
 end
 
--- The lattice spacing before a map that becomes the wanted one after it.
+-- The lattice spacing {dim} that becomes the given spacing under the map A.
 local function spacing_before(a, spacing)
   local out = {}
   for j = 1, #a do
@@ -76,7 +76,8 @@ local function spacing_before(a, spacing)
   return out
 end
 
--- The shape under x -> A (x - about) + about + offset, with its particles, walls and volume; A is invertible.
+-- The shape under x -> A (x - about) + about + offset, with its particles, walls and volume; A is invertible. about,
+-- offset: lists {dim}, or nil for 0.
 local function transformed(self, kind, a, about, offset)
   local dim, b = self.dim, {}
   for i = 1, dim do
@@ -110,7 +111,7 @@ local function transformed(self, kind, a, about, offset)
   }
 end
 
--- The matrix with these values on its diagonal.
+-- The matrix, a list of rows, with these values on its diagonal.
 local function diagonal(values)
   local a = {}
   for i = 1, #values do
@@ -120,7 +121,7 @@ local function diagonal(values)
   return a
 end
 
--- An argument that must be a vector of the shape's dimension.
+-- Checks that an argument of the method `name` is a list of as many numbers as the shape has dimensions; returns it.
 local function vector(self, name, argument, value, optional)
   return is.argument(name, argument, is.vector { size = self.dim, optional = optional }, value)
 end
@@ -143,7 +144,8 @@ end
 
 local axes = { x = { 1, 0, 0 }, y = { 0, 1, 0 }, z = { 0, 0, 1 } }
 
--- The matrix of a rotation by an angle about an axis (Rodrigues' formula).
+-- The matrix of a rotation by an angle, in 3D about the axis {3} by Rodrigues' formula, in 2D without one. Errors: an
+-- axis of length 0.
 local function rotation(angle, axis)
   local c, s = math.cos(angle), math.sin(angle)
   if not axis then return { { c, -s }, { s, c } } end
@@ -187,10 +189,11 @@ function Shape:scale(factor, about)
   return transformed(self, self.kind, diagonal(values), about)
 end
 
--- The least and the largest height of a function over a shape's box in the plane, by samples.
+-- The least and the largest of height(x, z) over a shape's box in the plane, by samples. Errors: a height that is no
+-- finite number.
 local function range_of(height, shape)
   local n, low, high = shape.dim == 2 and 1000 or 100, math.huge, -math.huge
-  -- The k-th of n+1 places between the box's faces along axis d.
+  -- Coordinate k of n + 1, from 0, between the box's faces along axis d.
   local function along(d, k) return shape.lower[d] + (shape.upper[d] - shape.lower[d]) * k / n end
   for i = 0, n do
     for k = 0, shape.dim == 3 and n or 0 do
