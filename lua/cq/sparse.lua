@@ -36,7 +36,7 @@ local function new(rows, columns, start, column, value)
   }, Sparse)
 end
 
--- Adjoint of the product: to the vector and to the matrix's entries.
+-- Adjoint of sparse:product: adds to the gradients of the vector (node.a) and the entries (node.b) of the matrix.
 local function product_back(node, gradient)
   local x, value, self = node.a, node.b, node.extra
   local both = ffi.new("const double *[2]", value.pointer, x.pointer)
@@ -60,7 +60,7 @@ function Sparse:product(x)
   return out
 end
 
----The same entries with other values. Errors: not one value for each entry.
+---The matrix with other values in the same places, as a new one. Errors: not one value for each entry.
 ---@param value cq.Tensor     {count} row after row
 ---@return cq.Sparse
 function Sparse:with(value)
@@ -72,9 +72,8 @@ function Sparse:with(value)
   return new(self.rows, self.columns, self.start, self.column, value)
 end
 
----The solution y of A y = b for a matrix that is symmetric and positive definite, by conjugate gradients to the last
----digits, with gradients to b and to the values.
----Errors: a matrix that is not.
+---The solution y of A y = b by conjugate gradients to the last digits, with gradients to b and to the values. Errors: a
+---matrix that is not symmetric and positive definite, as far as the solution shows it.
 ---@param b cq.Tensor     {..., rows}
 ---@return cq.Tensor      {..., rows}
 function Sparse:solve(b) return require "cq.sparse.solve"(self, b) end
@@ -105,6 +104,7 @@ function Sparse:full()
   return out
 end
 
+-- The matrix in one line: "cq.Sparse { 2 x 3, 3 elements }".
 function Sparse:__tostring()
   return ("cq.Sparse { %d x %d, %s }"):format(self.rows, self.columns, text.count(self.count, "element"))
 end
@@ -157,7 +157,7 @@ local neighbours_spec = is.define("cq.sparse.neighbours", {
   normalised = is.boolean { default = false },
 })
 
--- Refuses points of another shape than {n, dim}, or that are not finite.
+-- Raises an error for points of another shape than {n, dim}, or that are not finite. dim: nil for 1 to 3.
 local function check_points(t, what, dim)
   if t.rank ~= 2 or t:size(2) < 1 or t:size(2) > 3 or dim and t:size(2) ~= dim then
     is.fail("cq.sparse.neighbours: %s must be {n, %s}, got %s", what, dim or "1 to 3", class.shape_text(t.dims))
@@ -165,7 +165,8 @@ local function check_points(t, what, dim)
   if not t:finite() then is.fail("cq.sparse.neighbours: %s must be finite everywhere", what) end
 end
 
--- For each entry 1 over the sum of its row, by which rows then add up to 1.
+-- The matrix with each entry divided by the sum of its row, so that each row sums to 1. Errors: a row whose sum is not
+-- above 0.
 local function share_rows(self)
   local value, sums = self.value:copy(), self:product(T.ones { self.columns })
   local to, sum = value:data(), sums:data()

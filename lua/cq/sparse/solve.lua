@@ -11,7 +11,8 @@ local C, tape = engine.C, require("cq.tensor").tape
 local TOLERANCE = 1e-13           -- of the preconditioned residual, by that of the start
 local ROUNDS = 20                 -- iterations for each unknown before it is given up
 
--- 1 over each element of the matrix's diagonal: the preconditioner of conjugate gradients.
+-- 1 over each element of the matrix's diagonal, double[rows]: the preconditioner of conjugate gradients. Errors: an
+-- element that is not above 0.
 local function inverse_diagonal(self)
   local out, value = ffi.new("double[?]", self.rows), self.value.pointer
   for r = 0, self.rows - 1 do
@@ -26,7 +27,7 @@ local function inverse_diagonal(self)
   return out
 end
 
--- z = r divided by the diagonal; returns r . z.
+-- Sets z = r divided by the diagonal (inverse: 1 over it), arrays of n doubles; returns r . z.
 local function precondition(n, inverse, r, z)
   local sum = 0
   for i = 0, n - 1 do
@@ -43,8 +44,8 @@ local function dot(n, a, b)
   return sum
 end
 
--- Solves A y = b for one right side by preconditioned conjugate gradients; inverse: of the diagonal. Errors: A is not
--- positive definite; no convergence.
+-- Solves A y = b for one right side by preconditioned conjugate gradients, into y; inverse: 1 over the diagonal.
+-- Errors: A is not positive definite; no convergence.
 local function conjugate_gradients(self, inverse, b, y)
   local n = self.rows
   local r, z, p, ap = ffi.new("double[?]", n), ffi.new("double[?]", n), ffi.new("double[?]", n), ffi.new("double[?]", n)
@@ -72,13 +73,13 @@ local function conjugate_gradients(self, inverse, b, y)
     ROUNDS * n)
 end
 
--- Solves for each of the right sides b, a row each, into y.
+-- Solves A y = b for each of the right sides in b, count numbers in all, into y.
 local function each_right_side(self, count, b, y)
   local inverse = inverse_diagonal(self)
   for k = 0, count / self.rows - 1 do conjugate_gradients(self, inverse, b + k * self.rows, y + k * self.rows) end
 end
 
--- Adjoint of the solution: one more solve, then to right side and entries.
+-- Adjoint of sparse:solve: one more solve, then adds to the gradients of the right side and the entries.
 local function solve_back(node, gradient)
   local b, value, self, y = node.a, node.b, node.extra, node.out
   local l = class.like(y).pointer
@@ -93,6 +94,8 @@ local function solve_back(node, gradient)
     to_value, nil, l)
 end
 
+---The solution of A y = b {..., rows}, as sparse:solve. Errors: a matrix that is not square, or not positive definite;
+---another size of b.
 ---@param self cq.Sparse
 ---@param b cq.Tensor
 ---@return cq.Tensor
