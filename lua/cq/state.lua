@@ -32,7 +32,8 @@ State.__index = State
 local state = { class = State }
 local field_kind = readout.named "position"
 
----A view of what a rollout's live state is now.
+---The state of a rollout after `index` control steps, as a view of the rollout: it can be read while the rollout is at
+---that step, or after the last one.
 ---@param roll table
 ---@param index integer     control steps made in this rollout
 ---@return cq.State
@@ -61,10 +62,11 @@ function State:__tostring() return ("cq.State { step %d, time %s }"):format(self
 
 -- ---- readouts -------------------------------------------------------------------------------------------------------
 
--- The adjoint of a readout.
+-- Adjoint of a readout: adds the gradient of its result to the rollout's state.
 local function read_back(node, gradient) node.a:read_adjoint(node.extra, gradient) end
 
--- One scene's part of a readout of all scenes, which is made once on each tape.
+-- One scene's part of the tensor that read(whole state, ...) gives of all scenes, which is made once on each tape.
+-- found: the readout, its key.
 local function read_scene(self, found, read, ...)
   local whole, on = self.whole, tape.recording() or false
   if whole.known_on ~= on then whole.known_on, whole.known = on, {} end
@@ -73,8 +75,8 @@ local function read_scene(self, found, read, ...)
   return all[self.number]
 end
 
--- One readout of a state as a tensor, recorded on the tape. kind: mean, sum, ...; field: the quantity; which:
--- particles; what: the method's name, for errors. Constant where the rollout was made without a tape.
+-- One readout of a state as a tensor, recorded on the tape. kind: "mean", "sum", "gather", ...; field: the quantity;
+-- which: particles; what: the method's name, for errors. Constant if the rollout was made without a tape.
 local function read(self, kind, field, weight, which, what)
   local roll = self.roll
   roll:require_live(self.index, what)
@@ -95,7 +97,7 @@ local function options_of(what, allowed)
   return function(options) return options == nil and none or spec(options) end
 end
 
--- A checker of how a mean is weighted.
+-- A checker of how a mean is weighted, "mass", "particle" or "volume"; optional without a default.
 local function weight_kind(default)
   return is.one_of { "mass", "particle", "volume", optional = default == nil or nil, default = default }
 end
@@ -115,7 +117,8 @@ for _, name in ipairs { "center", "velocity", "motion", "mean", "mean_square_vel
   options_for[name] = options_of("state:" .. name, { weight = weight_kind() })
 end
 
--- The weighting of a mean: of the options, else of the rollout.
+-- How a mean is weighted, "mass", "particle" or "volume": by the options of the method `name`, else as the rollout
+-- says.
 local function weight_of(self, name, options) return options_for[name](options).weight or self.roll.weight end
 
 ---Mean position of a group, a row for each of a list of groups, or of a robot [length]. By mass, or as weight says, or
@@ -215,7 +218,7 @@ function State:von_mises(which, options)
   return read(self, "mean", "von_mises", options_for.von_mises(options).weight, which, "state:von_mises")
 end
 
--- The gravity of this rollout in a shape that multiplies {dim} or {groups, dim} of each scene.
+-- The gravity of this rollout as a tensor that multiplies readouts {dim} (rank 1) or {groups, dim} of each scene.
 local function gravity_of(self, rank)
   local set, changes = self.roll.set.gravity, self.roll.gravity
   local g = set and set.tensor or self.world.layout.base.gravity
@@ -225,8 +228,11 @@ local function gravity_of(self, rank)
 end
 
 local energies = {
+  -- Kinetic energy of a selection.
   kinetic = function(self, which, what) return read(self, "sum", "kinetic_energy", "mass", which, what) end,
+  -- Elastic energy of a selection.
   elastic = function(self, which, what) return read(self, "sum", "energy_density", "volume", which, what) end,
+  -- Potential energy -m g . x of a selection.
   potential = function(self, which, what)
     local m_x = read(self, "sum", "position", "mass", which, what)
     return -(m_x * gravity_of(self, m_x.rank)):sum(-1)
@@ -253,10 +259,10 @@ end
 ---@return cq.Tensor     {dim}, with a row for each group of a list
 function State:momentum(which) return read(self, "sum", "velocity", "mass", which, "state:momentum") end
 
--- Component i of the last dimension.
+-- Component i of the last dimension of t, as a tensor without that dimension.
 local function component(t, i) return t:slice(i, i, -1):squeeze(-1) end
 
--- The cross product of a and b along the last dimension: in 2D one number.
+-- The cross product of a and b along the last dimension: in 2D one number, without that dimension.
 local function cross(a, b)
   -- Component (i, j) of the cross product of a and b.
   local function part(i, j) return component(a, i) * component(b, j) - component(a, j) * component(b, i) end
@@ -287,7 +293,7 @@ local raster_spec = is.define("state:raster", {
   channels = is.one_of { "density", "momentum", "both", default = "both" },
 })
 
--- The particle numbers of all groups of a selection in one list, from 1.
+-- The particle numbers of all groups of a selection in one list, from 1; the list is kept with the selection.
 local function numbers_of(selection)
   if not selection.numbers then
     selection.numbers = {}
@@ -296,7 +302,7 @@ local function numbers_of(selection)
   return selection.numbers
 end
 
--- Does a selection hold all particles of the world in their order?
+-- Does a selection hold all particles of the world in their order? The answer is kept with the selection.
 local function is_everything(selection, world)
   if selection.everything == nil then
     selection.everything = selection.total == world.particle_count
@@ -317,7 +323,7 @@ local function masses_of(self, selection)
   return mass
 end
 
--- The mean position of the particles of all groups of a selection together.
+-- The mean position {dim}, or {batch, dim}, of the particles of all groups of a selection together.
 local function center_of(self, selection)
   if not selection.single then
     selection.whole = selection.whole or self.world:remember_selection(numbers_of(selection))

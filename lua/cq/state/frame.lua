@@ -38,7 +38,8 @@ local field_names = tables.names(units)
 ---@field units? table<string, string>   words for the units in the heads of CSV files, as { length = "mm", time = "s", mass = "kg" }
 ---@field thickness? number     of surfaces in 2D, which are as thick as a cell unless given [length]
 
----The fields of a definition, and those that choose what is written.
+---Adds checkers of the options that choose what is written (as, fields, precision, units, thickness) to a definition in
+---place; returns it.
 ---@param fields table<string, cq.Checker>
 ---@return table<string, cq.Checker>
 function frame.fields(fields)
@@ -52,7 +53,8 @@ end
 
 -- ---- particles ------------------------------------------------------------------------------------------------------
 
--- {n, ...} of one scene
+-- The values {n, ...} of one scene: row `scene` of values of a batch, else the values. rank: of the quantity of one
+-- particle.
 local function of_scene(state, values, scene, rank)
   return state.batched and values.rank == rank + 2 and values[scene] or values
 end
@@ -62,7 +64,8 @@ local function group_name(world, robot, name)
   return #world.robots > 1 and ("%s %s"):format(robot.name or "robot", name) or name
 end
 
--- For each particle the number of the first group of its shape that it is in; 0: none.
+-- The field "group" of a file: for each particle the number of the first group of its shape that it is in, 0 for none,
+-- with the names of the groups. { name, integer, values {n}, names }.
 local function groups_of(state)
   local world = state.world
   local out, names = T.zeros { world.particle_count }, { "none" }
@@ -77,7 +80,8 @@ local function groups_of(state)
   return { name = "group", integer = true, values = out, names = names }
 end
 
--- Which robot each particle belongs to, and the robots' names.
+-- The field "body" of a file: the number of the robot that each particle belongs to, with the robots' names. { name,
+-- integer, values {n}, names }.
 local function bodies_of(state)
   local world = state.world
   local out, names = T.zeros { world.particle_count }, { "none" }
@@ -90,8 +94,8 @@ end
 
 local integers = { group = groups_of, body = bodies_of }
 
--- One field of a state for a file: its name, values {n, ...} and unit. nil: a constant that no material has; an error
--- if it was asked for, as is an unknown name.
+-- One field of a state for a file: its name, values {n, ...} and unit. nil for a constant that no material has. Errors:
+-- an unknown name; a constant that no material has, if it was asked for.
 local function field_of(state, name, scene, asked)
   if integers[name] then return integers[name](state) end
   if not units[name] then
@@ -111,7 +115,7 @@ local function field_of(state, name, scene, asked)
   return values and { name = name, unit = units[name], values = values }
 end
 
----The particles of a state.
+---The particles of one scene of a state with their fields, as files take them.
 ---@param state cq.State
 ---@param def state.save.def
 ---@return cq.export.Frame
@@ -134,8 +138,8 @@ end
 -- The rows of a tensor that belong to the particles of one robot.
 local function own(values, robot) return values:slice(robot.first + 1, robot.first + robot.particle_count, 1) end
 
----Surfaces that the bodies of a rollout carry along, by any of its states. Of what flows there is none.
----Errors: no body that has a surface.
+---Surfaces that the bodies of a rollout carry along in any of its states, as a list of { skin, robot }. A body that
+---flows has none. Errors: no body has a surface.
 ---@param state cq.State
 ---@param def state.save.def
 ---@param what string

@@ -35,7 +35,7 @@ for id = 0, C.CQ_QUANTITY_COUNT - 1 do
   readout.quantities[id + 1] = fields[name]
 end
 
----A schema of the names of quantities.
+---A checker of the name of a quantity.
 ---@param default string
 function readout.named(default)
   local list = { default = default }
@@ -43,7 +43,7 @@ function readout.named(default)
   return is.one_of(list)
 end
 
----What the engine lists of a quantity: name, unit, meaning and rank; nil for one that is none.
+---The engine's entry of a quantity: name, unit, meaning and rank; nil for another name.
 ---@param name any
 ---@return cq.QuantityInfo?
 function readout.quantity(name) return name ~= "motion" and fields[name] or nil end
@@ -62,7 +62,7 @@ local kinds = {
   gather_row = C.CQ_READOUT_GATHER, sum = C.CQ_READOUT_SUM,
 }
 
--- The dimensions of a quantity of this rank; an axial vector is one number in 2D.
+-- The dimensions of a quantity of this rank for one particle, as a list; rank 3, an axial vector, is one number in 2D.
 local function dims_of(world, rank)
   if rank == 3 then return world.dim == 3 and { 3 } or {} end
   local dims = {}
@@ -70,7 +70,7 @@ local function dims_of(world, rank)
   return dims
 end
 
--- The dimensions of a readout's result for one scene.
+-- The dimensions of a readout's result for one scene, as a list.
 local function shape_of(world, kind, field, selection)
   local shape = {}
   if kind == "mean_row" then return { selection.count * #field.ids * world.dim ^ field.rank } end
@@ -83,7 +83,8 @@ local function shape_of(world, kind, field, selection)
   return shape
 end
 
--- The engine's struct for reading a field of a selection; each world makes it once.
+-- A readout of a field of a selection: { def = the engine's cq_readout, selection, shapes = dimensions of the result by
+-- the size of the batch, 0 for none }.
 local function make(world, kind, field, weight, selection)
   local def = ffi.new "cq_readout"
   C.cq_readout_init(def)
@@ -94,7 +95,7 @@ local function make(world, kind, field, weight, selection)
   return { def = def, selection = selection, shapes = { [0] = shape_of(world, kind, fields[field], selection) } }
 end
 
----The shape of what is read of a batch, which is its first dimension.
+---The dimensions of a readout's result for a batch, which is its first dimension; kept in found.shapes.
 ---@return integer[]
 function readout.batched(found, batch)
   local shape = { batch }
@@ -103,7 +104,8 @@ function readout.batched(found, batch)
   return shape
 end
 
----The engine's readout struct of a selection, and the shape of its result.
+---The readout of a selection, as a struct of the engine with the dimensions of its result; made once for each selection
+---and kind.
 ---@return { def: ffi.cdata*, shapes: table<integer, integer[]> }
 function readout.find(world, kind, field, weight, selection)
   local key = kind .. field .. weight
@@ -115,7 +117,7 @@ function readout.find(world, kind, field, weight, selection)
   return found
 end
 
----The readout of a row of numbers for each scene: means of groups, or what their particles have.
+---The readout that gives one row of numbers for each scene: means of groups, or the values of their particles.
 ---@param kind "mean"|"gather"
 ---@param field "position"|"velocity"|"motion"
 ---@param weight? "mass"|"particle"|"volume"

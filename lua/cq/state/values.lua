@@ -2,7 +2,8 @@
 -- particles are undeformed.
 local values = {}
 
----A value that the rollout of a state was given, or that its world has.
+---A value of particles by its name, such as "mass", that the rollout of a state was given, or else that its world has;
+---nil if none has it.
 ---@param state cq.State
 ---@param name string
 ---@return cq.Tensor?
@@ -11,7 +12,8 @@ function values.of(state, name)
   return set and set.tensor or state.world.layout.base[name]
 end
 
----A constant of the materials {n}, or the density; nil where no material of the world has it.
+---A constant of the materials {n}, or the density, in each scene of a batch where it differs; nil if no material of the
+---world has it.
 ---@param state cq.State
 ---@param name string
 ---@return cq.Tensor?
