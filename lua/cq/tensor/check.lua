@@ -46,16 +46,17 @@ local options = schema.define("cq.check_gradient", {
 local Check = { __name = "cq.GradientCheck" }
 Check.__index = Check
 
--- Have two arrays the same bits?
+-- Have two arrays of `count` doubles the same bits?
 local function same_bits(a, b, count) return ffi.string(a, count * 8) == ffi.string(b, count * 8) end
 
--- How large a step a tensor takes in a check of gradients: its root mean square, 1 where that is 0.
+-- The size of a tensor's elements, which scales steps in a check of gradients: their root mean square, 1 where it is 0.
 local function scale_of(t)
   local rms = t.count > 0 and t:norm():item() / math.sqrt(t.count) or 0
   return rms > 0 and rms or 1
 end
 
--- A normal random direction for each parameter, scaled by the parameter's size.
+-- A direction: for each leaf of the list a tensor of its shape with normal random numbers, scaled by the size of the
+-- leaf's elements.
 local function random_direction(list, random)
   local direction = {}
   for i, leaf in ipairs(list) do
@@ -66,7 +67,8 @@ local function random_direction(list, random)
   return direction
 end
 
--- The value of f at p + h d. The parameters get their bits back afterwards, also after an error.
+-- The number f(p) at p + h d, along a direction d. The parameters get their bits back afterwards, also after an error,
+-- which is raised again.
 local function value_at(f, p, list, direction, h)
   local kept = {}
   for i, leaf in ipairs(list) do
@@ -81,7 +83,7 @@ local function value_at(f, p, list, direction, h)
   return type(value) == "number" and value or value:item()
 end
 
--- The directional derivative by the gradient: its dot product with a direction.
+-- The derivative along a direction by the gradient, their dot product. grads: by tensor.
 local function analytic_of(list, grads, direction)
   local sum = 0
   for i, leaf in ipairs(list) do
@@ -108,8 +110,9 @@ local function noise_in(values)
   return largest
 end
 
--- The rounding error of f at p: More and Wild, Estimating computational noise, SIAM J. Sci. Comput. 33 (2011). Points
--- lie on one side of p, so that a kink at p has no effect; steps grow until most values differ, or f fails.
+-- The rounding error of f at p, whose value there is `loss`: More and Wild, Estimating computational noise, SIAM J.
+-- Sci. Comput. 33 (2011). Points lie on one side of p, so that a kink at p has no effect; steps grow until most values
+-- differ, or f fails.
 local function noise_of(f, p, list, direction, loss)
   local h, values = 1e-6
   repeat
@@ -167,14 +170,16 @@ local function is_wrong(rows, analytic, noise)
   return math.abs(best.central - analytic) > 3 * doubt
 end
 
--- "right", "wrong", "altered", "kink" or "rounding".
+-- The verdict on a gradient along one direction: "right", "wrong", "altered", "kink" or "rounding". best: the least
+-- relative error of the rows.
 local function verdict_of(rows, analytic, best, check, tolerance)
   if best <= tolerance then return "right" end
   if is_wrong(rows, analytic, check.noise) then return check.altered and "altered" or "wrong" end
   return is_kink(rows, check.noise) and "kink" or "rounding"
 end
 
--- f at both ends of a step; nil where it fails, as beyond a bound of a parameter, and a smaller step may succeed.
+-- The values of f at h and -h along a direction; nil if it fails, as beyond a bound of a parameter, where a smaller
+-- step may succeed. After the last step the error is raised.
 local function ends_of(value, h, is_last)
   local fine, plus = pcall(value, h)
   local fine_too, minus = pcall(value, -h)
@@ -182,8 +187,8 @@ local function ends_of(value, h, is_last)
   if is_last then error(fine and minus or plus, 0) end
 end
 
--- A row for each step at which f can be computed; none after an error of `enough`. Returns the rows, and the least
--- relative error.
+-- A row { step, central, forward, backward, gap, error } for each step at which f can be computed, and the least
+-- relative error of them. No more rows follow once an error is at most `enough`.
 local function rows_of(value, loss, analytic, steps, enough)
   local rows, best = {}, math.huge
   for i, h in ipairs(steps) do
@@ -201,7 +206,8 @@ local function rows_of(value, loss, analytic, steps, enough)
   return rows, best
 end
 
--- Compares the gradient along one direction with differences. value(h): f at a distance h along it.
+-- Compares the gradient along one direction with differences: { verdict, analytic, error, rows }. value(h): f at a
+-- distance h along the direction.
 local function check_direction(value, list, grads, direction, check, opts)
   local analytic = analytic_of(list, grads, direction)
   local rows, best = rows_of(value, check.loss, analytic, opts.steps, opts.brief and opts.tolerance or -1)
@@ -262,6 +268,7 @@ local meaning = {
   rounding = "rounding: the differences disagree with each other as much as with the gradient",
 }
 
+-- The check in lines: the objective and its noise, and for each direction the verdict and a table of its steps.
 function Check:__tostring()
   -- more than double leaves: there is a float32 somewhere
   local advice = self.noise > 1e-11 * math.abs(self.loss) and "; run with --precision float64 to see more" or ""

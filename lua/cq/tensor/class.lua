@@ -75,8 +75,8 @@ local zeros, empty = storage.zeros, storage.empty
 
 local words = ffi.typeof "const uint32_t *"
 
----An element of memory that a user may have filled: checks its upper half first, since LuaJIT takes the bits of some
----NaNs for other values (cq_tensor_canonical).
+---An element of memory that a user may have filled, as a number: its upper half is looked at first, since LuaJIT takes
+---the bits of some NaNs for other values (cq_tensor_canonical).
 ---@param pointer ffi.cdata*   double*
 ---@param at integer           from 0
 ---@return number
@@ -91,7 +91,7 @@ class.locked = {}
 
 -- ---- making ---------------------------------------------------------------------------------------------------------
 
--- A tensor over given memory, without a check.
+-- A tensor of `count` numbers in given memory (double*), which it does not check or copy; it keeps the list dims.
 local function wrap(pointer, count, rank, dims)
   return setmetatable({
     pointer = pointer, count = count, rank = rank, dims = dims, requires_grad = false, adjoint = false,
@@ -112,17 +112,18 @@ function class.scalar(value)
   return wrap(pointer, 1, 0, scalar_dims)
 end
 
----A tensor of the shape of another, not initialised.
+---A new tensor of the shape of t, its numbers not initialised.
 ---@return cq.Tensor
 function class.like(t)
   return wrap(empty(t.count), t.count, t.rank, t.dims)
 end
 
----Zeros of the shape of another.
+---A new tensor of zeros of the shape of t.
 ---@return cq.Tensor
 function class.zeros(t) return wrap(zeros(t.count), t.count, t.rank, t.dims) end
 
----The same numbers in memory of their own, without a gradient; of a param another one with its bounds and rate.
+---A copy of a tensor in memory of its own, without its gradient; of a param another param with the same bounds and
+---rate.
 ---@return cq.Tensor
 function class.twin(t)
   local out = class.like(t)
@@ -135,7 +136,7 @@ function class.twin(t)
   return out
 end
 
----A tensor of given dimensions, not initialised. The list is kept: do not change it.
+---A new tensor of given dimensions, its numbers not initialised. It keeps the list, which must not be changed.
 ---@param dims integer[]
 ---@return cq.Tensor
 function class.make(dims)
@@ -144,7 +145,8 @@ function class.make(dims)
   return wrap(empty(count), count, rank, dims)
 end
 
----Checks a shape that a user gave: a list of whole numbers, or one number.
+---Returns a copy of a shape that a user gave, a list of sizes or one size. Errors: no such list; sizes that are no
+---whole numbers; too many dimensions.
 ---@return integer[] dims  a copy
 function class.check_shape(shape, what)
   if type(shape) == "number" then shape = { shape } end
@@ -166,7 +168,7 @@ function class.check_shape(shape, what)
   return dims
 end
 
----"{2, 3}".
+---A shape as text: "{2, 3}".
 ---@param dims integer[]
 ---@return string
 function class.shape_text(dims)
@@ -190,7 +192,8 @@ function class.check_tensor(value, what)
   return value
 end
 
----A dimension counted from 1, or from the end by a negative one.
+---Returns a dimension of a user's as a number from 1; given from 1, or from the end by a negative one. Errors: beyond
+---the rank.
 ---@param rank integer
 ---@param dim any
 ---@param what string          for the error
@@ -204,7 +207,7 @@ function class.check_dim(rank, dim, what)
   return dim < 0 and rank + 1 + dim or dim
 end
 
----The index as an offset from 0, or an error.
+---Returns an index of a user's as an offset from 0. Errors: beyond the size, or no whole number.
 ---@param size integer         of the dimension
 ---@param index any            from 1, or from the end by a negative one
 ---@param what string          for the error
@@ -218,7 +221,7 @@ function class.check_index(size, index, what)
   return index < 0 and size + index or index - 1
 end
 
----Are these two lists of sizes the same?
+---Have two lists of sizes the same entries?
 ---@param a integer[]
 ---@param b integer[]
 ---@return boolean
@@ -233,7 +236,8 @@ end
 
 -- ---- gradients ------------------------------------------------------------------------------------------------------
 
----Where the gradient of t is collected, zero at first; nil when t wants none.
+---The memory (double {count}) where the gradient of t is collected, made of zeros at the first call; nil if t wants no
+---gradient.
 ---@return ffi.cdata*?
 function class.adjoint(t)
   if not t.requires_grad then return nil end
@@ -245,7 +249,7 @@ function class.adjoint(t)
   return adjoint
 end
 
----Adds to the gradient of a tensor; does nothing if it needs none.
+---Adds a gradient to that of the tensor, in place; does nothing if the tensor needs none.
 ---@param grad cq.Tensor|number|nil   of the same shape; nil: nothing
 function Tensor:accumulate(grad)
   class.check_tensor(self, "accumulate")
@@ -260,14 +264,14 @@ function Tensor:accumulate(grad)
   for i = 0, self.count - 1 do to[i] = to[i] + from[i] end
 end
 
----Forgets the gradient.
+---Forgets the tensor's gradient: t.grad is nil then.
 function Tensor:zero_grad()
   self.adjoint = false
 end
 
 -- ---- fields and elements --------------------------------------------------------------------------------------------
 
--- t.name is a method or field, t[i] an entry: numbers are told from names here.
+-- t.NAME is a method or a field, t.grad a copy of the gradient (nil: none), and t[i] entry i of the first dimension.
 function meta.__index(t, key)
   local method = Tensor[key]
   if method ~= nil then return method end
@@ -279,6 +283,7 @@ function meta.__index(t, key)
   return grad
 end
 
+-- t[i] = x sets entry i of the first dimension, and t.grad = x the gradient (nil: none). Errors: another field.
 function meta.__newindex(t, key, value)
   if type(key) == "number" then return class.set_element(t, key, value) end
   if key == "grad" then

@@ -50,7 +50,8 @@ end
 
 local shown = 6                         -- entries of a dimension; more are elided in the middle
 
--- A part of a tensor as text, from dimension `depth` on: `stride` elements from `offset` on.
+-- A part of a tensor as nested lists in text, from dimension `depth` on: the `stride` elements from `offset` on. Long
+-- lists are elided.
 local function text_of(t, depth, offset, stride)
   if depth > t.rank then return ("%.6g"):format(number(t.pointer, offset)) end
   local size, parts = t.dims[depth], {}
@@ -66,10 +67,11 @@ local function text_of(t, depth, offset, stride)
   return "{" .. table.concat(parts, last and ", " or ",\n" .. (" "):rep(depth)) .. "}"
 end
 
----A number for rank 0, nested lists for others, long ones elided.
+---The tensor as text: a number for rank 0, nested lists for others, long ones elided.
 function meta.__tostring(t) return text_of(t, 1, 0, t.count) end
 
+-- a .. b: the texts of both, joined.
 function meta.__concat(a, b) return tostring(a) .. tostring(b) end
 
--- LuaJIT asks this only when it is built for Lua 5.2
+-- #t, the size of the first dimension; LuaJIT asks it only if it is built for Lua 5.2.
 function meta.__len(t) return t:size(1) end

@@ -10,7 +10,7 @@ local C = engine.C
 local Tensor = class.methods
 local adjoint, fail = class.adjoint, schema.fail
 
--- A checker of a number, or one for each axis.
+-- A checker of a whole number, or a list of one for each axis, of at least `least`; default: where none is given.
 local function along(least, default)
   return schema.any_of { schema.integer { min = least },
     schema.vector { size = { 2, 3 }, integer = true, min = least }, default = default }
@@ -36,7 +36,8 @@ local transposed_options = schema.define("conv_transpose", fields)
 local AXES = { "length", "h, w", "d, h, w" }
 local TAPS = { "width", "kh, kw", "kd, kh, kw" }
 
--- Refuses pictures and kernels whose shapes do not fit.
+-- Raises an error if an input x or a kernel w is no tensor, or has another rank than an n-dimensional convolution
+-- takes. channels: a kernel's first two sizes in words.
 local function check_ranks(what, n, x, w, channels)
   class.check_tensor(x, what)
   class.check_tensor(w, what)
@@ -49,8 +50,8 @@ local function check_ranks(what, n, x, w, channels)
   end
 end
 
--- The engine's struct of an n-dimensional convolution, sizes not yet set. The engine has three dimensions: those that
--- are missing come first, with a kernel of 1.
+-- The engine's struct of an n-dimensional convolution with the kernel w, sizes of the input not yet set. The engine has
+-- three dimensions: the missing ones come first, with a kernel of 1. Errors: an option of another length.
 local function convolution_of(what, n, w, opts)
   local conv = ffi.new "cq_convolution"
   conv.out, conv["in"] = w.dims[1], w.dims[2]
@@ -68,7 +69,7 @@ local function convolution_of(what, n, w, opts)
   return conv
 end
 
--- Adds a number to each output channel.
+-- Adds a number to each of the output channels of y; bias {channels}, or nil. Errors: another shape.
 local function add_bias(what, y, n, channels, bias)
   if not bias then return y end
   if bias.rank ~= 1 or bias.count ~= channels then
@@ -80,8 +81,8 @@ local function add_bias(what, y, n, channels, bias)
   return y + bias:reshape(shape)
 end
 
--- A convolution of x with w by what way has of its own: its options, the channels of a kernel in words and the place of
--- those that it takes, size(what, conv, d, width, ...), run and back.
+-- The convolution of x with the kernel w, recorded on the tape. way: `straight` or `transposed`, with its options, the
+-- kernel's channels in words (channels), the place of the input's channels in the kernel (takes), size, run and back.
 local function apply(way, what, n, x, w, opts)
   local given = x
   check_ranks(what, n, x, w, way.channels)
@@ -122,7 +123,7 @@ end
 -- Runs a strided convolution of x with the kernel w into y.
 function straight.run(conv, x, w, y) return C.cq_tensor_convolve(conv, x.pointer, w.pointer, y.pointer) end
 
--- Adjoint of a strided convolution: to input and kernel.
+-- Adjoint of a strided convolution: adds to the gradients of the input and the kernel.
 function straight.back(node, gradient)
   local x, w = node.a, node.b
   engine.check(C.cq_tensor_convolve_adj(node.extra, x.pointer, w.pointer, adjoint(x), adjoint(w), gradient), "conv")
@@ -131,7 +132,8 @@ end
 local transposed = { options = transposed_options, channels = "channels_in, channels_out", takes = 1,
   refusal = "leaves nothing of" }
 
--- The size of a transposed convolution's result along an axis.
+-- The size of a transposed convolution's result along axis d, from the size `width` of its input; more: output_padding.
+-- Errors: it is not below the stride or the dilation.
 function transposed.size(what, conv, d, width, more)
   if more >= math.max(tonumber(conv.stride[d]), tonumber(conv.dilation[d])) then
     fail("%s: output_padding must be below the stride or the dilation, got %d", what, more)
@@ -146,7 +148,8 @@ function transposed.run(conv, x, w, y)
   return C.cq_tensor_convolve_adj(conv, nil, w.pointer, y.pointer, nil, x.pointer)
 end
 
--- y = K^T x, where K is the convolution from y's side to x's: dx = K dy, and dw is that of K with dy in and x out
+-- Adjoint of a transposed convolution: adds to the gradients of the input and the kernel. y = K^T x, where K is the
+-- convolution from y's side to x's: dx = K dy, and dw is that of K with dy in and x out.
 function transposed.back(node, gradient)
   local x, w, conv = node.a, node.b, node.extra
   local to_x, to_w = adjoint(x), adjoint(w)

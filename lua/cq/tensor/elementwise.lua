@@ -14,13 +14,14 @@ local is_tensor, adjoint, fail = class.is_tensor, class.adjoint, schema.fail
 local flat, general = ffi.new "cq_layout", ffi.new "cq_layout"
 flat.rank = 1
 
--- The layout of two tensors without broadcasting; stride 0 for a scalar.
+-- The layout (one struct, used anew by each call) of two tensors of `count` elements without broadcasting; stride 0 for
+-- a tensor of one number.
 local function flat_layout(count, stride_a, stride_b)
   flat.shape[0], flat.stride_a[0], flat.stride_b[0] = count, stride_a, stride_b
   return flat
 end
 
--- Fails: the shapes of two tensors do not fit.
+-- Raises an error: the shapes of two tensors do not fit.
 local function refuse(what, a, b)
   fail("%s: shapes %s and %s do not fit; from the last dimension on, sizes must be equal or 1", what,
     class.shape_text(a.dims), class.shape_text(b.dims))
@@ -55,7 +56,7 @@ local function general_layout(what, a, b)
   return general, dims
 end
 
--- How a and b are walked for a op b with broadcasting, and the shape of the result.
+-- The layout of a and b, a struct used anew by each call, for a op b with broadcasting, and the shape of the result.
 local function layout_of(what, a, b)
   if a.dims == b.dims then return flat_layout(a.count, 1, 1), a.dims end
   if b.count == 1 and b.rank <= a.rank then return flat_layout(a.count, 1, 0), a.dims end
@@ -69,7 +70,7 @@ end
 local names = {}              -- of the operations, for errors
 local pair = ffi.new "const double *[2]"
 
--- Adjoint of a function of two tensors.
+-- Adjoint of a function of two tensors: adds to the gradients of both.
 local function binary_back(node, gradient)
   local a, b, op = node.a, node.b, node.extra
   pair[0], pair[1] = a.pointer, b.pointer
@@ -77,7 +78,7 @@ local function binary_back(node, gradient)
   C.cq_tensor_binary_adj(op, layout_of("", a, b), pair, grad_a, grad_b, gradient)
 end
 
--- A number as a tensor of one element, a tensor itself; an error for anything else.
+-- A number as a tensor of rank 0, a tensor as it is. Errors: another value.
 local function operand(what, value)
   if type(value) == "number" then return class.scalar(value) end
   if not is_tensor(value) then fail("%s: needs a tensor or a number, got %s", what, schema.describe(value)) end
@@ -86,7 +87,7 @@ end
 
 local first_without_gradient = C.CQ_BINARY_LESS
 
--- An element-wise operation of two tensors or numbers, with broadcasting.
+-- An element-wise operation of the engine on two tensors or numbers, with broadcasting, recorded on the tape.
 local function binary(op, a, b)
   local what = names[op]
   if not is_tensor(a) then a = operand(what, a) end
@@ -128,11 +129,13 @@ function Tensor:greater(other) return binary(C.CQ_BINARY_LESS, other, self) end
 ---@return cq.Tensor
 function Tensor:greater_equal(other) return binary(C.CQ_BINARY_LESS_EQUAL, other, self) end
 
+-- Raises an error: tensors have no remainder.
 meta.__mod = function()
   fail("a %% b: tensors have no remainder; use a - b * (a / b):floor()")
 end
 
--- The metamethod of < or <= of two tensors. Lua itself refuses a tensor and a number.
+-- Makes the metamethod of < or <=, f of two numbers, for tensors of one element. Lua itself raises an error for a
+-- tensor and a number.
 local function compare(what, f)
   return function(a, b)
     if a.count ~= 1 or b.count ~= 1 then
@@ -148,7 +151,7 @@ meta.__le = compare("a <= b", function(x, y) return x <= y end)
 
 -- ---- one operand ----------------------------------------------------------------------------------------------------
 
--- Adjoint of a function of one tensor.
+-- Adjoint of a function of one tensor: adds to its gradient.
 local function unary_back(node, gradient)
   local a, out = node.a, node.out
   C.cq_tensor_unary_adj(node.extra, a.count, a.pointer, out.pointer, adjoint(a), gradient)
@@ -156,7 +159,7 @@ end
 
 local first_unary_without_gradient = C.CQ_UNARY_SIGN
 
--- Applies an elementwise function of one tensor, recorded on the tape.
+-- Applies an elementwise function of the engine to a tensor, recorded on the tape.
 local function unary(op, a)
   local out = class.like(a)
   C.cq_tensor_unary(op, a.count, a.pointer, out.pointer)
@@ -174,6 +177,7 @@ local unaries = {
 }
 for name, op in pairs(unaries) do
   op = tonumber(op)
+  -- A tensor with the function `name` of each element, such as exp, recorded on the tape.
   Tensor[name] = function(t)
     if not is_tensor(t) then class.check_tensor(t, name) end
     return unary(op, t)
@@ -195,7 +199,7 @@ function Tensor:clamp(min, max)
   return out
 end
 
--- Adjoint of where(mask, a, b).
+-- Adjoint of mask:select(a, b): adds the gradient to that of a where the mask is not 0, else to that of b.
 local function select_back(node, gradient)
   local mask, a, b, count = node.extra, node.a, node.b, node.out.count
   local part = class.like(node.out)

@@ -34,7 +34,7 @@ local file = {}
 
 local CHECKSUM = 0xcbf29ce484222325ULL   -- of nothing
 
--- Goes on with a checksum by so many words.
+-- Carries a checksum on over `count` words of 64 bits; returns it.
 local function checked(sum, words, count)
   for k = 0, count - 1 do sum = bit.bxor(sum, words[k]) * 0x100000001b3ULL end
   return sum
@@ -48,25 +48,30 @@ Writer.__index = Writer
 
 local scratch = ffi.new "union { uint8_t byte[8]; uint32_t u32; uint64_t u64; double number; double numbers[1]; }"
 
--- Appends bytes to what will be written.
+-- Appends a piece, a text or a tensor's numbers, of `size` bytes to the list of pieces that will be written.
 function Writer:add(piece, size)
   self[#self + 1] = piece
   self.size = self.size + size
 end
 
+-- Appends a whole number of one byte.
 function Writer:u8(value) self:add(string.char(value), 1) end
+-- Appends a whole number of four bytes.
 function Writer:u32(value) scratch.u32 = value; self:add(ffi.string(scratch, 4), 4) end
+-- Appends a whole number of eight bytes.
 function Writer:u64(value) scratch.u64 = value; self:add(ffi.string(scratch, 8), 8) end
+-- Appends a number in float64.
 function Writer:number(value) scratch.number = value; self:add(ffi.string(scratch, 8), 8) end
+-- Appends a text: its length in four bytes, then its bytes.
 function Writer:string(value) self:u32(#value); self:add(value, #value) end
 
--- Appends rank and sizes of a tensor.
+-- Appends the rank of a tensor, and its sizes.
 function Writer:shape(t)
   self:u8(t.rank)
   for _, size in ipairs(t.dims) do self:u64(size) end
 end
 
----Writes rank, dimensions and elements in float64.
+---Appends a tensor: rank, sizes and elements in float64.
 function Writer:tensor(t)
   self:shape(t)
   self:add(t, t.count * 8)
@@ -81,7 +86,8 @@ local function is_uniform(t)
   return t.count > 0
 end
 
--- Appends a tensor in float32, or as one number if all its numbers are equal.
+-- Appends a tensor in float32, or as one number in float64 if all its numbers are equal, after a byte for which of
+-- both.
 function Writer:single(t)
   self:u8(is_uniform(t) and kinds.uniform or kinds.single)
   self:shape(t)
@@ -91,13 +97,14 @@ function Writer:single(t)
   self:add(ffi.string(floats, t.count * 4), t.count * 4)
 end
 
--- Appends the bounds of a parameter.
+-- Appends the bounds of a param, min and max, infinite where there is none.
 function Writer:bounds(t)
   self:number(t.bounds.min or -math.huge)
   self:number(t.bounds.max or math.huge)
 end
 
--- Appends any value: a byte for its kind, then its contents.
+-- Appends any value: a byte for its kind, then its contents. path: its name, for errors. Errors: a value that a file
+-- cannot hold.
 function Writer:value(value, path)
   if class.is_tensor(value) and self.small then
     if value.trainable then
@@ -119,7 +126,8 @@ function Writer:value(value, path)
   if kind == "boolean" then self:u8(value and 1 or 0) else self[kind](self, value, path) end
 end
 
--- Appends a table: its length, then keys and values.
+-- Appends a table: the number of its entries, then each key and value. Errors: a table within itself, or within too
+-- many; other keys than numbers and strings.
 function Writer:table(value, path)
   if self.open[value] then fail("cq.save: %s contains itself", path) end
   self.open[value], self.depth = true, self.depth + 1
@@ -136,7 +144,7 @@ end
 
 local precision_kind = schema.one_of { "float64", "float32", default = "float64" }
 
--- Writes one tensor as NumPy's .npy.
+-- Writes one tensor as a .npy file for NumPy. Errors: another value; the file cannot be written.
 local function save_npy(path, value, precision)
   if not class.is_tensor(value) then
     fail("cq.save: a .npy file holds one tensor, got %s; other endings take a table", schema.describe(value))
@@ -183,7 +191,7 @@ end
 local Reader = {}
 Reader.__index = Reader
 
--- Reads so many bytes; fails where the file is cut short.
+-- Reads `count` bytes as a text. Errors: the file ends before.
 function Reader:bytes(count)
   local piece = count == 0 and "" or self.handle:read(count)
   if not piece or #piece < count then
@@ -193,34 +201,37 @@ function Reader:bytes(count)
   return piece
 end
 
--- Reads so many bytes as a number of the C type `field`.
+-- Reads `count` bytes as a number of the field `field` of the union `scratch`, "u32" or "u64".
 function Reader:fill(count, field)
   ffi.copy(scratch, self:bytes(count), count)
   return tonumber(scratch[field])
 end
 
--- Reads a number of float64; NaN of any bits becomes the usual one.
+-- Reads a number in float64; NaN of any bits becomes the usual one.
 function Reader:number()
   ffi.copy(scratch, self:bytes(8), 8)
   C.cq_tensor_canonical(1, scratch.numbers)
   return scratch.number
 end
 
+-- Reads a whole number of one byte.
 function Reader:u8() return self:bytes(1):byte() end
+-- Reads a whole number of four bytes.
 function Reader:u32() return self:fill(4, "u32") end
+-- Reads a whole number of eight bytes.
 function Reader:u64() return self:fill(8, "u64") end
 
--- Fails: the file is damaged at this byte.
+-- Raises an error: the file is damaged at this byte; what: how.
 function Reader:damaged(what) fail("cq.load: %s is damaged: %s at byte %d", self.path, what, self.at) end
 
--- Refuses a count for which more bytes would be needed than the file has left.
+-- Raises an error if the file has fewer than this many bytes left.
 function Reader:check_room(bytes)
   if bytes > self.size - self.at then
     fail("cq.load: %s is cut short by %s", self.path, text.count(bytes - (self.size - self.at), "byte"))
   end
 end
 
----Reads a length and so many bytes. Errors: the file ends before.
+---Reads a text: its length, then its bytes. Errors: the file ends before.
 function Reader:string()
   local length = self:u32()
   self:check_room(length)
@@ -248,7 +259,7 @@ function Reader:shape(each, whole)
   return class.make(dims)
 end
 
--- Reads so many bytes into memory, a part at a time.
+-- Reads `count` bytes into memory, a part at a time. Errors: the file ends before.
 function Reader:into(memory, count)
   local bytes, at = ffi.cast("uint8_t *", memory), 0
   while at < count do
@@ -258,7 +269,8 @@ function Reader:into(memory, count)
   end
 end
 
----Reads rank, dimensions and elements; NaN of any bits becomes the usual one. Errors: the file ends before.
+---Reads a tensor of float64: rank, sizes and elements; NaN of any bits becomes the usual one. Errors: the file ends
+---before.
 function Reader:tensor()
   local t = self:shape(8)
   self:into(t.pointer, t.count * 8)
@@ -266,7 +278,7 @@ function Reader:tensor()
   return t
 end
 
--- Reads a tensor of float32.
+-- Reads a tensor of float32: rank, sizes and elements; NaN of any bits becomes the usual one.
 function Reader:single()
   local t = self:shape(4)
   local floats = ffi.new("float[?]", t.count)
@@ -276,14 +288,15 @@ function Reader:single()
   return t
 end
 
--- Reads a tensor whose numbers are all equal.
+-- Reads a tensor whose numbers are all equal: rank, sizes and the number.
 function Reader:uniform()
   local t = self:shape(0, 8)
   C.cq_tensor_fill(t.count, self:number(), t.pointer)
   return t
 end
 
--- Reads a parameter that was saved in float32, whose numbers are moved back into its bounds after rounding.
+-- Reads a param that was saved in float32, and moves its numbers back into its bounds after rounding. path: its name,
+-- for errors.
 function Reader:bounded(path)
   return self:param(path, function()
     local kind = self:u8()
@@ -292,7 +305,8 @@ function Reader:bounded(path)
   end)
 end
 
--- Moves numbers that rounding to float32 has put just outside of a parameter's bound onto the bound.
+-- Moves numbers of t that rounding to float32 has put just outside of a bound onto the bound, in place. is_beyond(x,
+-- bound): is a number outside?
 local function within(t, bound, is_beyond)
   for k = 0, t.count - 1 do
     local x = t.pointer[k]
@@ -300,7 +314,8 @@ local function within(t, bound, is_beyond)
   end
 end
 
--- Reads a parameter with its bounds.
+-- Reads a param with its bounds. rounded: reads its tensor if it was saved in float32, nil for float64. Errors: bounds
+-- that are nan, or that its numbers are not within.
 function Reader:param(path, rounded)
   local min, max = self:number(), self:number()
   if min ~= min or max ~= max then self:damaged("a bound that is nan") end
@@ -316,21 +331,21 @@ end
 -- A key in words, for the path of an error.
 local function shown(key) return type(key) == "string" and key:gsub("[^%w_ -]", "?"):sub(1, 40) or tostring(key) end
 
----Reads a byte as a boolean. Errors: neither 0 nor 1.
+---Reads one byte as a boolean. Errors: neither 0 nor 1.
 function Reader:boolean()
   local value = self:u8()
   if value > 1 then self:damaged(("a boolean of %d"):format(value)) end
   return value == 1
 end
 
--- Reads any value by the byte of its kind.
+-- Reads any value by the byte of its kind. path: its name, for errors.
 function Reader:value(path)
   local kind = self:u8()
   if not readers[kind] then self:damaged(("a value of kind %d"):format(kind)) end
   return self[readers[kind]](self, path)
 end
 
--- Reads the key of a table: a number or a string.
+-- Reads the key of a table. Errors: neither a number nor a string; nan.
 function Reader:key()
   local kind = self:u8()
   if kind ~= kinds.number and kind ~= kinds.string then self:damaged "a key that is no name" end
@@ -339,7 +354,8 @@ function Reader:key()
   return key
 end
 
--- Reads a table.
+-- Reads a table of values; path: its name, for errors, nil of the outermost. Errors: tables within too many; a key that
+-- is there twice.
 function Reader:table(path)
   local out, count = {}, self:u32()
   self:check_room(count)
@@ -354,7 +370,7 @@ function Reader:table(path)
   return out
 end
 
--- Requires the checksum that follows. Errors: it differs, so the file is damaged.
+-- Reads the checksum, and raises an error if it is not that of all bytes before.
 function Reader:check_sum()
   local count, sum, at = self.at, CHECKSUM, 0
   ffi.copy(scratch, self:bytes(8), 8)
@@ -371,7 +387,7 @@ function Reader:check_sum()
   end
 end
 
--- Reads a whole file of tensors.
+-- Reads a whole file of tensors; returns its table. Errors: a file of another kind or version, or damaged.
 local function read(self)
   if self.size < #magic or self:bytes(#magic) ~= magic then
     fail("cq.load: %s is not a file of tensors: it does not begin with %s", self.path, magic)
@@ -390,7 +406,8 @@ local function read(self)
   return out
 end
 
--- Reads NumPy's .npy; nil: the file begins otherwise.
+-- Reads a .npy file of NumPy's; returns its tensor, or nil if the file begins otherwise, with the handle back at the
+-- start.
 local function read_npy(handle, path)
   local start = handle:read(6)
   handle:seek "set"

@@ -10,7 +10,7 @@ local gradient = {}
 
 local warned = {}                       -- paths already warned of
 
--- Warns once of a gradient that is zero everywhere.
+-- Warns, once for each path, of a gradient that is zero everywhere.
 local function warn_zero(path)
   if warned[path] then return end
   local told = require("cq.tensor").warn(
@@ -18,7 +18,8 @@ local function warn_zero(path)
   warned[path] = told ~= false
 end
 
--- A result of f as a number; refuses what is neither a number nor a tensor of one element, or not finite.
+-- A result of f, a number or a tensor of one element, as a number. Errors: another value; not finite. what: its name,
+-- for errors.
 local function check_number(what, value)
   local number = value
   if type(value) ~= "number" then
@@ -38,7 +39,7 @@ end
 -- A parameter in words: "parameter net.w1", or "the parameter" if it has no name.
 local function title(leaf) return leaf.path == "parameter" and "the parameter" or "parameter " .. leaf.path end
 
--- Refuses a loss that is no single number, or that remembers no parameter.
+-- Returns a loss as a number. Errors: a plain number, which remembers no parameter; another value; not finite.
 local function check_loss(loss, list)
   if type(loss) == "number" then
     fail("%s does not reach the objective: f returned the number %g, which remembers no parameter; return a tensor",
@@ -47,13 +48,14 @@ local function check_loss(loss, list)
   return check_number("the objective", loss)
 end
 
--- Fails: the result does not depend on this parameter.
+-- Raises an error: the result `what` does not depend on this parameter.
 local function fail_unreached(leaf, what)
   fail("%s does not reach %s: nothing computed from it is part of the result; use it, or leave it out of "
     .. "the parameters", title(leaf), what)
 end
 
--- Is the gradient of a parameter zero in all elements? One that is not finite is refused; of: which number's it is.
+-- Is the gradient of a parameter zero in all elements? Errors: one that is not finite. of: "NAME by ", which number's
+-- gradient it is, for the error.
 local function is_zero(leaf, of)
   local t, zero = leaf.tensor, true
   for i = 0, t.count - 1 do
@@ -66,7 +68,8 @@ local function is_zero(leaf, of)
   return zero
 end
 
--- The gradient of a parameter after the backward pass.
+-- The gradient of a parameter after the backward pass, a tensor of its shape. Errors: the objective does not depend on
+-- it; not finite.
 local function gradient_of(leaf)
   local t = leaf.tensor
   if not t.adjoint then fail_unreached(leaf, "the objective") end
@@ -74,7 +77,8 @@ local function gradient_of(leaf)
   return class.wrap(t.adjoint, t.count, t.rank, t.dims)
 end
 
--- Runs f on a tape and backward: the gradients of its first result by parameters in `list`, and all results.
+-- Runs f(p, ...) on a tape and backward. Returns its value, the gradients in the shape of p, and the further results of
+-- f.
 local function evaluate(f, list, p, ...)
   local record = tape.new()
   local results = tape.pack(tape.with(record, f, p, ...))
@@ -87,8 +91,8 @@ end
 
 -- ---- several numbers -----------------------------------------------------------------------------------------------
 
--- Checks what the user's f gave, numbers by name or one number; returns { name = number } and the names in a fixed
--- order.
+-- Checks the table of named numbers that the user's f gave; returns { name = number } and the names in a fixed order.
+-- Errors: another value, an empty table, a number that is not finite.
 local function check_numbers(given, what)
   if type(given) ~= "table" or getmetatable(given) then
     fail("%s: f must give a table of named numbers, such as { objective = ..., height = ... }, got %s", what,
@@ -100,8 +104,8 @@ local function check_numbers(given, what)
   return values, names
 end
 
--- One backward pass: the gradients of the sum of weight times number. Notes which parameters it has reached, and which
--- moved.
+-- One backward pass: the gradients, in the shape of p, of the sum of weight times number. Notes in run.reached and
+-- run.moved which parameters have a gradient, and one that is not zero. keep: is the tape kept?
 local function pass(run, p, weights, keep)
   local outputs, seeds, of = {}, {}, ""
   for _, leaf in ipairs(run.list) do leaf.tensor.adjoint = false end
@@ -124,14 +128,14 @@ local function pass(run, p, weights, keep)
   return leaves.map(p, function(t) return grads[t] end)
 end
 
--- A table of numbers and tensors, as tensors.
+-- A new table of numbers and tensors by name, all of them as tensors.
 local function as_tensors(given)
   local out = {}
   for name, number in pairs(given) do out[name] = class.is_tensor(number) and number or class.scalar(number) end
   return out
 end
 
--- For each number by its name: is it recorded, so that parameters may have a gradient by it?
+-- For each tensor by its name: is it recorded, so that parameters may have a gradient by it?
 local function reached_of(numbers)
   local out = {}
   for name, number in pairs(numbers) do out[name] = number.requires_grad end
@@ -146,7 +150,8 @@ function gradient.goal(names)
   return #names == 1 and names[1] == "objective" and "the objective" or "any of " .. table.concat(names, ", ")
 end
 
--- Runs f on a tape; values of its numbers by name, and gradients of the sums that plan asks for.
+-- Runs f(p, ...) on a tape. Returns the values of its numbers by name, a list of the gradients of the sums that `plan`
+-- asks for, in the shape of p, and the further results of f.
 local function evaluate_all(f, list, plan, what, p, ...)
   local run = { record = tape.new(), list = list, reached = {}, moved = {} }
   local results = tape.pack(tape.with(run.record, f, p, ...))
@@ -165,7 +170,8 @@ end
 
 local locked = class.locked
 
--- Calls f with the gradients of these tensors cleared, and restores them afterwards.
+-- Calls f(...) with the gradients of the tensors in `list` cleared, and restores them afterwards, also after an error.
+-- Returns the results of f.
 local function isolated(list, f, ...)
   local before = {}
   for i, leaf in ipairs(list) do
@@ -186,8 +192,8 @@ local function isolated(list, f, ...)
 end
 
 ---@internal
----As value_and_grad, for a part of an objective: gives the value, and for each leaf its adjoint (double {count}), or
----false where this part is not reached by it; then what else f gave.
+---As value_and_grad, for a part of an objective: the value, for each leaf of the list its adjoint (double {count}) or
+---false if this part does not depend on it, and the further results of f.
 ---@param f fun(p: any, ...): cq.Tensor, ...
 ---@param list cq.Leaf[]
 ---@return number value, any[] adjoints, any ...
@@ -206,8 +212,8 @@ function gradient.part(f, list, p, ...)
 end
 
 ---@internal
----As part, for several named numbers of f, with one backward pass for each: their values by name, and for each name in
----turn the adjoints of the leaves.
+---As gradient.part, for several named numbers of f, with one backward pass for each: their values by name, for each
+---name in turn a list of the leaves' adjoints, and the further results of f.
 ---@param what string         for errors
 ---@param f fun(p: any, ...): table<string, cq.Tensor>, ...
 ---@param list cq.Leaf[]
@@ -229,7 +235,7 @@ function gradient.parts(what, f, list, names, p, ...)
 end
 
 ---@internal
----The sum of gradients by weights, in the shape of the parameters.
+---The sum of weight times gradient, in the shape of the parameters.
 ---@param p any
 ---@param grads table<string, any>         by the name of the number
 ---@param weights table<string, number>
@@ -246,7 +252,7 @@ function gradient.weighted_sum(p, grads, weights)
 end
 
 ---@internal
----Refuses a parameter that no part has reached, and warns of one whose gradient is zero in the sum of all.
+---Raises an error for a parameter that no part has reached, and warns of one whose gradient is zero in the sum of all.
 ---@param leaf cq.Leaf
 ---@param reached boolean
 ---@param moved boolean
@@ -289,7 +295,7 @@ function gradient.passes(what, f, plan)
   end
 end
 
--- The default plan: a backward pass for each number alone.
+-- The default plan: one backward pass for each number alone; every parameter must be reached.
 local function each(_, names)
   local out = { whole = true }
   for k, name in ipairs(names) do out[k] = { [name] = 1 } end
@@ -309,7 +315,7 @@ end
 function gradient.values_and_grads(f)
   schema.argument("cq.values_and_grads", "f", schema.callable(), f)
   local run = gradient.passes("cq.values_and_grads", f, each)
-  -- The results of a gradient function, with gradients by the names of the values.
+  -- The results of a gradient function, with the list of gradients as a table by the names of the values.
   local function named(values, grads, ...)
     local by_name = {}
     for k, name in ipairs(leaves.sorted_keys(values)) do by_name[name] = grads[k] end

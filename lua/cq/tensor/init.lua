@@ -71,7 +71,8 @@ function tensor.where(mask, a, b)
   return methods.select(class.check_tensor(mask, "where"), a, b)
 end
 
----Called with a sentence when a gradient is suspicious. Replace it to hear of it elsewhere.
+---Called with a sentence when a gradient is suspicious; prints it as a warning. Replace this function to send warnings
+---elsewhere.
 ---@param sentence string
 ---@return false?            it was not told: say it again when it comes again
 function tensor.warn(sentence)

@@ -6,7 +6,8 @@ local make = require "cq.tensor.make"
 local Tensor = class.methods
 local fail = schema.fail
 
--- For times in control steps: the row of the table before each, the one after it, and the share of that.
+-- For times: lists of the row of the record before each (from 1), of the row after it, and of the share of the latter.
+-- period: the control step; count: of rows. Errors: a time outside of the record.
 local function rows_of(times, period, count)
   local before, after, share = {}, {}, {}
   for k, time in ipairs(times) do

@@ -14,7 +14,7 @@ local adjoint, fail = class.adjoint, schema.fail
 
 -- ---- the same memory ------------------------------------------------------------------------------------------------
 
--- Adjoint of an operation that shares memory: adds the gradient as it is.
+-- Adjoint of an operation whose result shares memory with its source: adds the gradient as it is.
 local function share_back(node, gradient)
   local a = node.a
   C.cq_tensor_copy(elementwise.flat_layout(a.count, 1, 1), 1, gradient, adjoint(a))
@@ -27,7 +27,7 @@ local function share(t, dims)
   return out
 end
 
--- A shape with its size of -1, if any, replaced by what the count of elements leaves.
+-- A copy of a shape, with its size of -1, if any, replaced by what the number of elements of t leaves for it.
 local function infer(t, shape)
   local dims, open, known = {}, nil, 1
   for i, size in ipairs(shape) do
@@ -95,7 +95,8 @@ function Tensor:detach() return class.wrap(self.pointer, self.count, self.rank, 
 
 local strided = ffi.new "cq_layout"
 
--- Copies elements a[...] to b[...], or adds them, for a shape and the strides `from` and `to`.
+-- Copies elements of the array a to b, or adds them (accumulate: 1), for a shape and the strides `from` in a and `to`
+-- in b.
 local function move(shape, from, to, accumulate, a, b)
   local rank = #shape
   strided.rank = rank
@@ -105,7 +106,7 @@ local function move(shape, from, to, accumulate, a, b)
   C.cq_tensor_copy(strided, accumulate, a, b)
 end
 
--- Elements from one entry to the next along each dimension.
+-- For each dimension, the distance in elements from one entry to the next, as a list.
 local function strides_of(dims)
   local strides, stride = {}, 1
   for i = #dims, 1, -1 do
@@ -115,13 +116,13 @@ local function strides_of(dims)
   return strides
 end
 
--- Adjoint of a piece of a tensor: adds its gradient where it was taken from.
+-- Adjoint of a piece of a tensor: adds its gradient to that of the tensor, where the piece was taken from.
 local function piece_back(node, gradient)
   local e = node.extra
   move(e.shape, e.to, e.from, 1, gradient + e.to_offset, adjoint(node.a) + e.from_offset)
 end
 
--- The tensor of this shape that is picked from t by strides and an offset.
+-- A new tensor of this shape, copied from t by the strides `from` and an offset in elements, recorded on the tape.
 local function pick(t, shape, from, offset)
   local out = class.make(shape)
   local to = strides_of(shape)
@@ -192,7 +193,7 @@ function Tensor:slice(i, j, dim)
   class.check_tensor(self, "slice")
   dim = class.check_dim(self.rank, dim or 1, "slice")
   local size = self.dims[dim]
-  -- An index from 1; negative ones count from the end.
+  -- A user's index as a number from 1; negative ones count from the end. name: "first" or "last", for errors.
   local function position(value, name)
     if type(value) ~= "number" or value % 1 ~= 0 then
       fail("slice: the %s must be a whole number, got %s", name, schema.describe(value))
@@ -209,13 +210,14 @@ function Tensor:slice(i, j, dim)
   return pick(self, shape, strides, (first - 1) * strides[dim])
 end
 
--- Adjoint of t[i], the most frequent of all reads, and so without strides.
+-- Adjoint of t[i], the most frequent of all reads, and so without strides: adds to row i of the gradient of t.
 local function row_back(node, gradient)
   local to, offset = adjoint(node.a), node.extra
   for i = 0, node.out.count - 1 do to[offset + i] = to[offset + i] + gradient[i] end
 end
 
--- t[i]: entry i along the first dimension, a copy
+-- t[i]: entry i along the first dimension, from 1 or from the end by a negative one, as a copy, recorded on the tape.
+-- Errors: rank 0; an index beyond the entries.
 function class.element(t, index)
   if t.rank == 0 then fail("t[%s]: a tensor of rank 0 has no entries; t:item() is its number", tostring(index)) end
   index = class.check_index(t.dims[1], index, "t[i]")
@@ -242,7 +244,7 @@ end
 
 -- ---- by index -------------------------------------------------------------------------------------------------------
 
--- Adjoint of gather: adds each gradient to the entry that was picked.
+-- Adjoint of gather: adds each gradient to that of the entry that was picked.
 local function gather_back(node, gradient)
   local e = node.extra
   C.cq_tensor_gather_adj(reduction.set_extent(e.outer, e.axis, e.inner), e.count, e.index, adjoint(node.a), gradient)
@@ -290,7 +292,7 @@ end
 
 -- ---- joining --------------------------------------------------------------------------------------------------------
 
--- Adjoint of concat and stack: cuts the gradient into parts.
+-- Adjoint of concat and stack: adds the parts of the gradient to the gradients of the tensors that were joined.
 local function parts_back(node, gradient)
   for k, t in ipairs(node.a) do
     local to = adjoint(t)
@@ -299,7 +301,8 @@ local function parts_back(node, gradient)
   end
 end
 
--- Copies parts into `out` at offsets along a dimension, recorded on the tape; returns `out`.
+-- Copies tensors into `out`, of the sizes dims, each at its offset along dimension `dim`, recorded on the tape; returns
+-- `out`.
 local function assemble(parts, offsets, dims, dim, out)
   local wanted, places = false, {}
   local to = strides_of(dims)
@@ -315,7 +318,8 @@ end
 
 local layout = {}
 
--- The tensors of a list that are to be joined.
+-- The tensors of a list that are to be joined; numbers become tensors of rank 0. Errors: no list, or an empty one;
+-- other entries.
 local function parts_of(list, what)
   if type(list) ~= "table" or class.is_tensor(list) or #list == 0 then
     fail("%s: needs a list of at least one tensor, got %s", what, schema.describe(list))

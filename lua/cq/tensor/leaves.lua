@@ -9,7 +9,7 @@ local class = require "cq.tensor.class"
 
 local leaves = {}
 
--- The order of keys: numbers first, then names, so that parameters have the same order in every run.
+-- Does key a come before key b? Numbers come first, then names, so that parameters have the same order in every run.
 local function before(a, b)
   if type(a) == type(b) then return a < b end
   return type(a) == "number"
@@ -32,7 +32,7 @@ function leaves.sorted_keys(t)
   return keys, others
 end
 
--- The path of an entry: a.b or a[1].
+-- The path of an entry, "a.b" or "a[1]", from the path of its table and its key.
 local function join(path, key)
   if type(key) == "string" and key:match "^[%a_][%w_]*$" then return path == "" and key or path .. "." .. key end
   return ("%s[%s]"):format(path, type(key) == "string" and ("%q"):format(key) or tostring(key))
@@ -43,7 +43,8 @@ local function is_branch(value)
   return type(value) == "table" and getmetatable(value) == nil
 end
 
--- Appends the tensors of nested tables to `out`, each with its path.
+-- Appends { path, tensor } of each tensor in nested tables to `out`, each tensor once. seen: tables and tensors that
+-- were met.
 local function collect(value, path, out, seen)
   if class.is_tensor(value) then
     -- one tensor in two places is one leaf
@@ -55,7 +56,7 @@ local function collect(value, path, out, seen)
   end
 end
 
----All tensors, each once, in a fixed order.
+---All tensors of nested tables, each once, in a fixed order.
 ---@param value any
 ---@return cq.Leaf[]
 function leaves.list(value)
@@ -74,7 +75,7 @@ function leaves.by_path(value)
   return out, paths
 end
 
----The params of a table; all its tensors if there is no param.
+---The params of nested tables; all tensors if there is no param. Errors: no tensor.
 ---@param value any
 ---@param what string      for errors
 ---@return cq.Leaf[]
@@ -97,7 +98,7 @@ end
 ---@return any
 function leaves.map(value, f)
   local made = {}
-  -- A nested table with f applied to each tensor.
+  -- A nested table with f applied to each tensor; nil for other values.
   local function build(part)
     if class.is_tensor(part) then return f(part) end
     if not is_branch(part) then return nil end
@@ -116,6 +117,7 @@ end
 ---@return any
 function leaves.copy(value, f)
   local made = {}
+  -- A copy of nested tables with f applied to each tensor; other values unchanged.
   local function build(part)
     if class.is_tensor(part) then
       made[part] = made[part] or f(part)
@@ -133,13 +135,13 @@ end
 ---@return any
 function leaves.snapshot(value) return leaves.copy(value, class.twin) end
 
----For each trainable tensor the value at the same place of another table.
+---For each tensor of nested tables the value at the same place of another table.
 ---@param params any
 ---@param others any        a table of the same shape
 ---@return table<cq.Tensor, any>
 function leaves.pair(params, others)
   local found, seen = {}, {}
-  -- Pairs the tensors of two nested tables.
+  -- Adds the tensors of a nested table and the values at their places in another one to `found`.
   local function walk(part, other)
     if class.is_tensor(part) then
       found[part] = found[part] or other
@@ -152,10 +154,11 @@ function leaves.pair(params, others)
   return found
 end
 
--- A tensor's shape in words.
+-- A tensor's shape as text, "none" for another value.
 local function shape_text(tensor) return class.is_tensor(tensor) and class.shape_text(tensor.dims) or "none" end
 
----Copies what was saved into the trainables of the same names and shapes; where one does not fit, none is changed.
+---Copies saved tensors into the trainable ones of the same names and shapes. Errors: a name or a shape does not fit;
+---then no tensor is changed.
 ---@param params any
 ---@param saved any         a table of the same shape
 ---@param what string       for errors

@@ -13,7 +13,7 @@ local make = {}
 
 -- ---- from tables ----------------------------------------------------------------------------------------------------
 
--- The shape of nested lists of numbers, by their first entries.
+-- The sizes of nested lists of numbers, by the first entry at each depth. Errors: nested too deep.
 local function shape_of(list, what)
   local dims = {}
   while type(list) == "table" do
@@ -24,7 +24,8 @@ local function shape_of(list, what)
   return dims
 end
 
--- Copies nested lists; out: { dims, pointer, at: elements so far, what: for errors }.
+-- Copies the numbers of nested lists to out.pointer; out: { dims, pointer, at = elements so far, what = for errors }.
+-- Errors: lists of different lengths; an entry that is no number.
 local function fill(list, out, depth, path)
   local dims, what = out.dims, out.what
   if type(list) ~= "table" or class.is_tensor(list) or #list ~= dims[depth] then
@@ -84,7 +85,7 @@ function make.tensor(value, what)
   return out
 end
 
----Numbers and lists become tensors, tensors stay as they are.
+---A tensor of a number or nested lists of numbers; a tensor unchanged.
 ---@param value number|table|cq.Tensor
 ---@param what? string                   for errors, in the place of cq.tensor
 ---@return cq.Tensor
@@ -95,7 +96,7 @@ end
 
 -- ---- by shape -------------------------------------------------------------------------------------------------------
 
--- A tensor of one value.
+-- A new tensor that holds one number everywhere; what: for errors in the shape.
 local function filled(shape, value, what)
   local out = class.make(class.check_shape(shape, what))
   C.cq_tensor_fill(out.count, value, out.pointer)
@@ -135,7 +136,8 @@ function make.eye(n)
   return out
 end
 
----first, first + step, ... up to last, which is included when it is met. Errors: a step of 0.
+---The numbers first, first + step, ... up to last, which is included when it is met, as a tensor {n}. Errors: a step of
+---0.
 ---@param first number
 ---@param last number?   left out: 1 to first
 ---@param step number?   default 1
@@ -197,7 +199,7 @@ function make.why_no_param(t, min, max)
   end
 end
 
----The tensor itself as a param; its elements are within the bounds.
+---Makes the tensor itself a param, and returns it; its elements must be within the bounds.
 ---@param t cq.Tensor
 ---@param min? number
 ---@param max? number
@@ -247,7 +249,8 @@ function Tensor:item()
   return class.number(self.pointer, 0)
 end
 
--- The place in memory of the entry with these indices.
+-- The offset in memory, in elements from 0, of the entry with these indices. Errors: another number of indices than
+-- dimensions; an index beyond a size.
 local function offset_of(t, what, ...)
   local n, offset = select("#", ...), 0
   if n ~= t.rank then
@@ -265,7 +268,8 @@ function Tensor:get(...)
   return class.number(self.pointer, offset_of(self, "get", ...))
 end
 
--- Refuses to overwrite a number that a recorded operation may still need for its gradient.
+-- Raises an error for a tensor whose numbers a recorded operation may still need for its gradient, or for another
+-- value.
 local function check_writable(t, what)
   class.check_tensor(t, what)
   if t.requires_grad and tape.recording() or class.locked[t] then
@@ -284,7 +288,8 @@ function Tensor:set(value, ...)
   return self
 end
 
--- t[i] = x: sets entry i of the first dimension from a number, a list or a tensor with as many elements.
+-- t[i] = x: sets entry i of the first dimension, in place, from a number, a list or a tensor with as many elements.
+-- Errors: rank 0; another size; a tensor whose gradient would be lost.
 function class.set_element(t, index, value)
   check_writable(t, "t[i] = x")
   if t.rank == 0 then fail("t[i] = x: a tensor of rank 0 has no entries; use t:fill(x)") end
@@ -310,8 +315,8 @@ function Tensor:fill(value)
   return self
 end
 
----Takes the elements of another of the same shape, in place. Errors: another shape; a tensor that is recorded. Returns
----the tensor.
+---Copies the elements of another tensor of the same shape into this one, in place. Errors: another shape; a tensor that
+---is recorded.
 ---@param other cq.Tensor
 ---@return cq.Tensor    itself
 function Tensor:copy_from(other)
@@ -344,7 +349,7 @@ end
 function Tensor:totable()
   class.check_tensor(self, "totable")
   local pointer = self.pointer
-  -- Nested lists of a tensor's elements, from dimension `depth` on.
+  -- Nested lists of a tensor's elements, from dimension `depth` on: the `stride` elements from `offset` on.
   local function build(depth, offset, stride)
     if depth > self.rank then return class.number(pointer, offset) end
     local list, size = {}, self.dims[depth]

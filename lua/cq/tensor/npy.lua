@@ -18,7 +18,7 @@ local writers = {
   int32 = { descr = "<i4", type = "int32_t[?]", size = 4 },
 }
 
--- The bytes of a .npy file: its head with type and shape, then the numbers, which are bytes already.
+-- The bytes of a .npy file: its head with the type `descr` and the shape, then the numbers, given as bytes.
 local function framed(descr, shape, body)
   local dims = #shape == 1 and shape[1] .. "," or table.concat(shape, ", ")
   local head = ("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }"):format(descr, dims)
@@ -26,7 +26,7 @@ local function framed(descr, shape, body)
   return MAGIC .. "\1\0" .. ffi.string(ffi.new("uint16_t[1]", #head), 2) .. head .. body
 end
 
----A tensor as the bytes of a file.
+---A tensor as the bytes of a .npy file.
 ---@param tensor cq.Tensor
 ---@param kind? "float64"|"float32"|"int32"     float64 unless given
 ---@return string
@@ -40,7 +40,7 @@ function npy.encode(tensor, kind)
   return framed(writer.descr, tensor:shape(), ffi.string(out, tensor.count * writer.size))
 end
 
----Names as the bytes of a file, an array of strings of one length.
+---Names as the bytes of a .npy file, an array of strings of one length.
 ---@param names string[]
 ---@return string
 function npy.encode_names(names)
@@ -57,12 +57,13 @@ local readers = {
   ["|i1"] = "int8_t", ["|u1"] = "uint8_t", ["|b1"] = "uint8_t", ["<u2"] = "uint16_t", ["<u4"] = "uint32_t",
 }
 
----Does a file begin as NumPy's do?
+---Do these bytes begin as a .npy file does?
 ---@param bytes string
 ---@return boolean
 function npy.is(bytes) return bytes:sub(1, #MAGIC) == MAGIC end
 
--- The line of text at the head of an .npy file, and where its numbers begin.
+-- The line of text at the head of a .npy file, and the place, from 1, of the first byte of its numbers. Errors: the
+-- file is cut short.
 local function head_of(bytes, path)
   local major = bytes:byte(7)
   local wide = major and major >= 2 and 4 or 2
@@ -74,7 +75,8 @@ local function head_of(bytes, path)
   return head, first + size
 end
 
--- The shape in the head of a .npy file, and its count. Errors: none; more dimensions or numbers than a tensor can have.
+-- The shape in the head of a .npy file, a list, and its number of elements. Errors: no shape; more dimensions or
+-- numbers than a tensor can have.
 local function shape_of(head, path)
   local inside, shape, count = head:match "'shape':%s*%(([^)]*)%)", {}, 1
   if not inside then fail("cq.load: the head of %s names no shape: %s", path, text.describe(head)) end
@@ -89,15 +91,15 @@ local function shape_of(head, path)
   return shape, count
 end
 
--- A tensor whose numbers the file has in Fortran's order, first dimension fastest, in the order of tensors.
+-- A copy, in the order of tensors, of a tensor whose numbers the file has in Fortran's order, first dimension fastest.
 local function reordered(tensor, shape)
   local backward, order = {}, {}
   for k = 1, #shape do backward[k], order[k] = shape[#shape + 1 - k], #shape + 1 - k end
   return tensor:reshape(backward):permute(order):copy()
 end
 
----The tensor of a file. Errors: numbers of another kind than integers and floats of this machine's order; a file that
----is cut short.
+---The tensor of the bytes of a .npy file. Errors: numbers of another kind than integers and floats of this machine's
+---order; a file that is cut short.
 ---@param bytes string
 ---@param path string       for the errors
 ---@return cq.Tensor

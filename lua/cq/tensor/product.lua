@@ -25,7 +25,7 @@ local function set_batch(count, a, b, c)
   product.batch, product.stride_a, product.stride_b, product.stride_c = count, a, b, c
 end
 
--- c = a b:  da += dc b^T,  db += a^T dc;  a stride of 0 adds up over the batch
+-- Adjoint of c = a b: da += dc b^T,  db += a^T dc;  a stride of 0 adds up over the batch.
 local function matmul_back(node, gradient)
   local a, b, e = node.a, node.b, node.extra
   local batch, m, n, k, sa, sb = e[1], e[2], e[3], e[4], e[5], e[6]
@@ -42,13 +42,13 @@ local function matmul_back(node, gradient)
   end
 end
 
--- Fails: shapes do not fit for a product.
+-- Raises an error: the shapes of a and b do not fit for a product.
 local function refuse(a, b)
   fail("matmul: shapes %s and %s do not fit; the last size of the first must be the last but one of the second",
     class.shape_text(a.dims), class.shape_text(b.dims))
 end
 
--- The leading dimensions of a batch of matrices, and how many matrices that is.
+-- The leading dimensions of a batch of matrices as a list, and the number of matrices.
 local function batch_of(t)
   local dims, count = {}, 1
   for i = 1, t.rank - 2 do
@@ -58,7 +58,7 @@ local function batch_of(t)
   return dims, count
 end
 
--- The dimensions of a result: those of the batch, then rows and columns.
+-- The dimensions of a result as a list: those of the batch, then rows and columns.
 local function batched(dims, rows, columns)
   local out = {}
   for i = 1, #dims do out[i] = dims[i] end
@@ -66,7 +66,8 @@ local function batched(dims, rows, columns)
   return out
 end
 
--- The product of two tensors of rank 2 or more, with batches in front. Errors: sizes or batches that do not fit.
+-- The product of two tensors of rank 2 or more, with batches in front, recorded on the tape. Errors: sizes or batches
+-- that do not fit.
 local function matrix_product(a, b)
   local m, k, n = a.dims[a.rank - 1], a.dims[a.rank], b.dims[b.rank]
   if b.dims[b.rank - 1] ~= k then refuse(a, b) end
@@ -91,7 +92,8 @@ local function matrix_product(a, b)
   return out
 end
 
--- The product of a matrix {m, k} or vector {k} with a vector or matrix, without a detour over reshapes.
+-- The product of a matrix {m, k} or vector {k} with a vector or matrix, recorded on the tape, without a detour over
+-- reshapes. Errors: sizes that do not fit.
 local function vector_product(a, b)
   local m, k = 1, a.dims[a.rank]
   local n, dims = 1, {}
@@ -136,7 +138,7 @@ end
 
 local layer, layer_grad = ffi.new "cq_dense", ffi.new "cq_dense_grad"
 
--- Fills the shared struct of a dense layer.
+-- Fills the shared struct of a dense layer for a result `out`, weights w and an activation's number; returns it.
 local function set_layer(out, w, activation)
   layer.rows, layer["in"], layer.out, layer.activation = out.count / math.max(w.dims[2], 1), w.dims[1], w.dims[2],
     activation
@@ -151,6 +153,7 @@ local activations = {
 -- a function for each activation, since a node has room for the three tensors only
 local dense_back = {}
 for name, activation in pairs(activations) do
+  -- Adjoint of a dense layer with this activation: adds to the gradients of its inputs, weights and bias.
   dense_back[name] = function(node, gradient)
     local x, w, b = node.a, node.b, node.extra
     layer_grad.x, layer_grad.w, layer_grad.b = adjoint(x), adjoint(w), adjoint(b)

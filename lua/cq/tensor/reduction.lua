@@ -10,13 +10,13 @@ local adjoint, fail = class.adjoint, schema.fail
 
 local extent = ffi.new "int64_t[3]"       -- {outer, axis, inner} of one call
 
--- Fills the shared extents {outer, axis, inner}.
+-- Fills the shared extents {outer, axis, inner}, by which the engine walks a tensor; returns them.
 local function set_extent(outer, axis, inner)
   extent[0], extent[1], extent[2] = outer, axis, inner
   return extent
 end
 
--- The sizes before, of, and after a dimension, by which the engine reduces.
+-- The number of entries before a dimension, its size, and the number of elements after it, by which the engine reduces.
 local function around(dims, dim)
   local outer, inner = 1, 1
   for i = 1, dim - 1 do outer = outer * dims[i] end
@@ -24,7 +24,7 @@ local function around(dims, dim)
   return outer, dims[dim], inner
 end
 
--- The shape after a reduction over `dim`.
+-- The sizes after a reduction over `dim`, as a list; keep: the dimension stays, of size 1.
 local function reduced_dims(dims, dim, keep)
   local out = {}
   for i = 1, #dims do
@@ -33,7 +33,7 @@ local function reduced_dims(dims, dim, keep)
   return out
 end
 
--- Adjoint of a reduction.
+-- Adjoint of a reduction: adds to the gradient of the tensor that was reduced.
 local function reduce_back(node, gradient)
   local a, e = node.a, node.extra
   C.cq_tensor_reduce_adj(e[1], set_extent(e[2], e[3], e[4]), a.pointer, node.out.pointer, adjoint(a), gradient)
@@ -43,14 +43,14 @@ local empty_result = { [tonumber(C.CQ_REDUCTION_SUM)] = true, [tonumber(C.CQ_RED
   [tonumber(C.CQ_REDUCTION_NORM)] = true }
 local first_without_gradient = C.CQ_REDUCTION_ARGMAX
 
--- Refuses a reduction of no elements where it has no value, as a mean; `count` elements become one.
+-- Raises an error for a reduction of no elements if it has no value then, as a mean; `count` elements become one.
 local function refuse_empty(op, what, t, count)
   if count == 0 and not empty_result[op] then
     fail("%s: there is none of no elements, the shape is %s", what, class.shape_text(t.dims))
   end
 end
 
--- Reduces a tensor seen as {outer, axis, inner} over the axis.
+-- Reduces a tensor seen as {outer, axis, inner} over the axis, to a new one of the sizes dims, recorded on the tape.
 local function reduce_extent(op, t, dims, outer, axis, inner)
   local out = class.make(dims)
   C.cq_tensor_reduce(op, set_extent(outer, axis, inner), t.pointer, out.pointer)
@@ -60,7 +60,8 @@ local function reduce_extent(op, t, dims, outer, axis, inner)
   return out
 end
 
--- Reduces several dimensions, the last one first, so that the numbers of the others stay valid.
+-- Reduces a tensor over several dimensions, the last one first, so that the numbers of the others stay valid. Errors:
+-- an empty list; a dimension named twice.
 local function reduce_list(op, what, t, list, keep)
   local sorted, seen = {}, {}
   for i, dim in ipairs(list) do
@@ -103,12 +104,16 @@ local reductions = {
 }
 for name, op in pairs(reductions) do
   op = tonumber(op)
+  -- The reduction `name`, such as the sum, of a tensor over one dimension, a list of dimensions, or all (nil), recorded
+  -- on the tape. keep: reduced dimensions stay, of size 1.
   Tensor[name] = function(t, dim, keep) return reduce(op, name, t, dim, keep) end
 end
 
 -- positions count from 1; over several dimensions they would mean nothing
 for name, op in pairs { argmax = C.CQ_REDUCTION_ARGMAX, argmin = C.CQ_REDUCTION_ARGMIN } do
   op = tonumber(op)
+  -- The position, from 1, of the largest (or least) element along one dimension, or of all (nil). keep: the dimension
+  -- stays, of size 1.
   Tensor[name] = function(t, dim, keep)
     if type(dim) == "table" then fail("%s: takes one dimension, got a list", name) end
     return reduce(op, name, t, dim, keep)
@@ -117,13 +122,14 @@ end
 
 -- ---- along a dimension ----------------------------------------------------------------------------------------------
 
--- Adjoint of a scan, as cumsum.
+-- Adjoint of a scan, as cumsum: adds to the gradient of its tensor.
 local function scan_back(node, gradient)
   local a, e = node.a, node.extra
   C.cq_tensor_scan_adj(e[1], set_extent(e[2], e[3], e[4]), node.out.pointer, adjoint(a), gradient)
 end
 
--- Runs a cumulative operation along a dimension, recorded on the tape.
+-- Runs a cumulative operation of the engine along a dimension, recorded on the tape; returns a tensor of the same
+-- shape.
 local function scan(op, what, t, dim)
   class.check_tensor(t, what)
   dim = class.check_dim(t.rank, dim, what)

@@ -14,7 +14,7 @@ local spec = schema.define("tensor:splat", {
   spacing = schema.number { above = 0 },
 })
 
--- Adjoint of splat: to points and amounts.
+-- Adjoint of splat: adds to the gradients of the points and the amounts.
 local function splat_back(node, gradient)
   local x, q = node.a, node.b
   C.cq_tensor_splat_adj(node.extra, x.pointer, q.pointer, adjoint(x), adjoint(q), gradient)

@@ -23,7 +23,7 @@ end
 
 -- one finalizer for each power of two, so that it knows how much is given back
 local finalizers = {}
--- The function that frees a block of this size when Lua collects it.
+-- The function that frees a block of this many bytes when Lua collects it, made once for each size.
 local function finalizer_of(bytes)
   local finalize = finalizers[bytes]
   if not finalize then
@@ -42,7 +42,7 @@ local function collect()
   limit = math.max(least_limit, 2 * outstanding)
 end
 
--- A new block of `count` doubles in the engine's memory, freed when Lua collects it.
+-- A new block of `count` doubles in the engine's memory, freed when Lua collects it. Errors: no memory is left.
 local function block(count, zeroed)
   capacity.require(count, "cq.tensor: a tensor of this size")
   local bytes = charged(count)
@@ -57,7 +57,7 @@ local function block(count, zeroed)
   return gc(pointer, finalizer_of(bytes))
 end
 
----Memory for numbers of float64, all zero.
+---New memory for `count` numbers of float64, all zero.
 ---@param count integer
 ---@return ffi.cdata*  zeros, freed when unreachable
 function storage.zeros(count)
@@ -65,7 +65,7 @@ function storage.zeros(count)
   return block(count, true)
 end
 
----Memory for numbers of float64, with any values in it.
+---New memory for `count` numbers of float64, with any values in it.
 ---@param count integer
 ---@return ffi.cdata*  anything, freed when unreachable
 function storage.empty(count)
@@ -73,7 +73,7 @@ function storage.empty(count)
   return block(count, false)
 end
 
----Frees a block at once, without waiting for Lua's collector. No reference to it may be left. Small ones stay for the
+---Frees a block at once, without waiting for Lua's collector. No reference to it may be left. Small blocks stay for the
 ---collector.
 ---@param pointer ffi.cdata*
 ---@param count integer
@@ -84,7 +84,7 @@ function storage.release(pointer, count)
   free(pointer)
 end
 
----Bytes of blocks outside Lua's heap.
+---The bytes of all blocks in use outside of Lua's heap.
 ---@return integer
 function storage.bytes() return outstanding end
 

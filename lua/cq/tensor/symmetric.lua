@@ -4,7 +4,8 @@ local symmetric = {}
 local SWEEPS = 50
 local TOLERANCE = 1e-28      -- squares beside the diagonal, of all squares
 
--- One Jacobi rotation, in place, that makes a[p][q] of a symmetric matrix zero; v collects the rotations.
+-- One Jacobi rotation, in place, that makes a[p][q] of a symmetric matrix zero; v, a matrix, is multiplied by the
+-- rotation.
 local function rotate(a, v, p, q)
   if a[p][q] == 0 then return end
   local n = #a
@@ -33,7 +34,8 @@ local function is_diagonal(a)
   return off <= TOLERANCE * all
 end
 
----Eigenvalues, in no order, and eigenvectors, which are the columns of the second matrix.
+---The eigenvalues of a symmetric matrix, in no order, and its eigenvectors, the columns of a second matrix, in the
+---order of the values.
 ---@param matrix number[][]    symmetric; unchanged
 ---@return number[] values
 ---@return number[][] vectors

@@ -35,19 +35,19 @@ end
 ---@return cq.Tape?
 function tape.recording() return current end
 
--- Ends a recording: makes the tape before it the present one, and passes on results or the error.
+-- Ends a recording: makes the tape `before` the present one again, and returns the results, or raises the error.
 local function finish(before, ok, ...)
   current = before
   if not ok then error((...), 0) end
   return ...
 end
 
----Arguments, or results of a call, as a list with their number, which counts nils.
+---A list of the arguments with their number n, which counts nils.
 ---@return { n: integer, [integer]: any }
 function tape.pack(...) return { n = select("#", ...), ... } end
 
----A handler for xpcall: what LuaJIT says of a yield that C code is in the way of, as a
----sentence at the line of the yield.
+---A handler for xpcall: LuaJIT's error of a yield across C code as a sentence at the line of the yield; other errors
+---unchanged.
 ---@param problem any
 ---@return any
 function tape.explain(problem)
@@ -57,8 +57,9 @@ function tape.explain(problem)
     .. "it; what it left would be lost to the gradient")
 end
 
--- Runs a function that a coroutine cannot be left in: whoever resumed it would go on with the recording of another, and
--- one that is never resumed would leave it on for good. A yield cannot cross a function of C, and string.gsub is one.
+-- Runs f(...) so that a coroutine cannot be left in it, and returns its results: whoever resumed it would go on with
+-- the recording of another, and one that is never resumed would leave it on for good. A yield cannot cross a function
+-- of C, and string.gsub is one.
 local function unyielding(f, ...)
   local arguments, results = tape.pack(...), nil
   -- Calls the user's function, and keeps its results.
@@ -109,8 +110,9 @@ function tape.wants(a, b)
 end
 
 ---@internal
----Records an operation of the library. back(node, gradient) adds to the adjoints of what node holds; it is a plain
----function and no closure, because LuaJIT does not compile the making of closures.
+---Records an operation of the library, with a node { back, out, a, b, extra }; returns `out`. back(node, gradient) adds
+---to the adjoints of the tensors of the node; it is a plain function and no closure, because LuaJIT does not compile
+---the making of closures.
 ---@param back fun(node: table, gradient: ffi.cdata*)
 ---@param out cq.Tensor
 ---@return cq.Tensor out
