@@ -33,9 +33,10 @@ Uncertainty.__index = Uncertainty
 local INDISTINCT = 0.99             -- a correlation of two parameters that is told
 local SINGULAR = 1e-13              -- least eigenvalue of J^T J with columns of length 1, for each parameter
 
--- "value +- deviation".
+-- An estimate as text, "value +- deviation".
 local function format(value, deviation) return ("%.6g +- %.2g"):format(value, deviation) end
 
+-- The estimates with their deviations, a line each, then pairs of parameters that are hardly told apart, and the noise.
 function Uncertainty:__tostring()
   local out, width, n = {}, 0, #self.names
   for _, name in ipairs(self.names) do width = math.max(width, #name) end
@@ -60,7 +61,7 @@ end
 
 -- ---- numbers of parameters ------------------------------------------------------------------------------------------
 
--- Every number of the parameters: its name, and its tensor and element.
+-- A list of every number of the parameters: { name, tensor, at }, at: the element from 0. list: of leaves.
 local function numbers_of(list)
   local out = {}
   for _, leaf in ipairs(list) do
@@ -82,8 +83,8 @@ local function scale_of(t, x)
   return bounds.min and bounds.max and bounds.max > bounds.min and bounds.max - bounds.min or 1
 end
 
--- The step of a difference by one number, towards the side where its bounds leave room; where both are nearer than the
--- step, up to the farther one.
+-- The step of a difference by one number of numbers_of, towards the side where its bounds leave room; where both are
+-- nearer than the step, up to the farther one. Errors: no room.
 local function step_of(number, relative)
   local t, bounds = number.tensor, number.tensor.bounds or {}
   local x = t.pointer[number.at]
@@ -99,8 +100,8 @@ end
 
 -- ---- residuals ------------------------------------------------------------------------------------------------------
 
--- Refuses residuals that are no tensor or not finite. rows: sets of parameters in a batch, each with residuals of its
--- own; nil without a batch.
+-- Returns residuals r. Errors: no tensor; not finite; with rows, another first size. rows: sets of parameters in a
+-- batch, each with residuals of its own; nil without a batch.
 local function check_residuals(r, rows)
   if not class.is_tensor(r) then
     is.fail("cq.uncertainty: residuals must give a tensor, a number for each measurement, got %s", text.describe(r))
@@ -118,8 +119,8 @@ local function check_residuals(r, rows)
   return r
 end
 
--- Residuals at the estimate {N}, and the columns of J, {N} each, by forward differences; parameters are restored.
--- Errors: the number of residuals changes.
+-- Residuals f(p) at the estimate, and a list of the columns of J, {N} each, by forward differences; parameters are
+-- restored. Errors: the number of residuals changes.
 local function by_differences(f, p, numbers, relative)
   local first, columns = check_residuals(T.tape.pause(f, p)):detach():copy(), {}
   for k, number in ipairs(numbers) do
@@ -138,8 +139,8 @@ local function by_differences(f, p, numbers, relative)
   return first, columns
 end
 
--- Residuals at the estimate and columns of J by differences, from one call with a batch: the estimate, and a row of
--- parameters for each column.
+-- Residuals {N} at the estimate and a list of the columns of J, {N} each, by differences, from one call of f with a
+-- batch: the estimate, and a row of parameters for each column.
 local function in_a_batch(f, p, list, numbers, relative)
   local rows, stacked, steps = #numbers + 1, {}, {}
   for _, leaf in ipairs(list) do
@@ -162,7 +163,7 @@ local function in_a_batch(f, p, list, numbers, relative)
   return all[1], columns
 end
 
--- Residuals at the estimate and columns of J, by a backward pass for each residual.
+-- Residuals {N} at the estimate and a list of the columns of J, {N} each, by a backward pass for each residual.
 local function by_adjoints(f, p, numbers)
   local first
   local _, rows = T.values_and_grads(function(q)
@@ -183,7 +184,8 @@ end
 
 -- ---- covariance -----------------------------------------------------------------------------------------------------
 
--- Residuals and the columns of J, divided by the noise of each measurement.
+-- Residuals and the columns of J, divided by the noise of each measurement; unchanged for nil. Errors: another number
+-- of values than residuals; not above 0.
 local function weighted(noise, first, columns)
   if noise == nil then return first, columns end
   if class.is_tensor(noise) then
@@ -201,7 +203,8 @@ local function weighted(noise, first, columns)
   return first / noise, out
 end
 
--- The inverse of J^T J. Columns are taken with length 1, so that units of parameters do not matter.
+-- The inverse {n, n} of J^T J. Columns are taken with length 1, so that units of parameters do not matter. Errors: a
+-- parameter that residuals do not depend on; parameters that they cannot tell apart.
 local function inverse(columns, names)
   local n, lengths, a = #columns, {}, {}
   for k, column in ipairs(columns) do
@@ -237,7 +240,7 @@ local function inverse(columns, names)
   return out
 end
 
--- A cq.Uncertainty from the covariance of an estimate's numbers: names, values, deviations in the shape of the
+-- A cq.Uncertainty from the covariance {n, n} of an estimate's numbers: names, values, deviations in the shape of the
 -- parameters, correlations.
 local function make(params, numbers, covariance)
   local n = #numbers
