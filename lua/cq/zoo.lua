@@ -21,7 +21,7 @@ local zoo = { folder = host.root .. "/zoo" }
 ---@return cq.Zoo.Entry[]
 function zoo.entries() return dofile(zoo.folder .. "/index.lua") end
 
----The entry of a name that is none of a folder. Errors: a name that zoo/index.lua does not have, with those it has.
+---The entry of the zoo with a name. Errors: a name that zoo/index.lua does not have, with those it has.
 ---@param name string
 ---@return cq.Zoo.Entry
 function zoo.entry(name)
@@ -34,12 +34,12 @@ function zoo.entry(name)
     text.suggestion(name, names), table.concat(names, ", "))
 end
 
----The file of a robot of the zoo, for cq.load; it is not checked to exist.
+---The path of a zoo robot's file, for cq.load; the file is not checked to exist.
 ---@param entry cq.Zoo.Entry
 ---@return string path
 function zoo.path(entry) return ("%s/%s.bin"):format(zoo.folder, entry.name) end
 
----Runs a robot of the zoo and returns its figure, to compare with the claimed one.
+---Runs a robot of the zoo and returns its figure, to compare with the claimed one, and the robot's saved run.
 ---@param entry cq.Zoo.Entry
 ---@param steps? integer         control steps, as many as it was trained for unless given
 ---@return number figure
@@ -50,7 +50,7 @@ function zoo.measure(entry, steps)
   return entry.measure(roll:start(), roll.state, roll.world.robots), saved
 end
 
----The figure of a zoo robot as a loss to minimize.
+---An objective of a rollout: the figure of a zoo robot as a loss to minimize.
 ---@param entry cq.Zoo.Entry
 ---@return fun(state: cq.State, start: cq.State): number
 function zoo.objective(entry)
