@@ -15,8 +15,8 @@ local NEAR, SLOW = 0.01, math.sqrt(1e-3)       -- of the goal [length]; root of 
 local Reach = {}
 Reach.__index = Reach
 
--- Number of the cube of the undeformed body that each particle lies in. `cells` has the numbers by the cubes' places; a
--- new one gets the next.
+-- For each particle the number of the cube, of side `size` from `corner` on, that it lies in in the undeformed body, as
+-- a list. `cells`: numbers by the cubes' places, and their count; a new cube is added to it with the next number.
 local function patches_of(robot, corner, size, cells)
   local at, rows = robot.position:totable(), {}
   for p, x in ipairs(at) do
@@ -31,8 +31,8 @@ local function patches_of(robot, corner, size, cells)
   return rows
 end
 
--- The patches of the arm in a world, or of the arm sampled again for another grid (cq.robustness and variants with
--- change.grid).
+-- The patch of each particle, as a list, of the arm in a world, or of the arm sampled again for another grid
+-- (cq.robustness and variants with change.grid).
 local function patches_in(self, body)
   local n = body.particle_count
   self.patches_by_count[n] = self.patches_by_count[n] or patches_of(body, self.corner, self.patch, self.cells)
@@ -75,11 +75,13 @@ end
 ---@return cq.Tensor
 function Reach:young(result) return result.best.params.named.stiffness:gather(self.patches, 1) end
 
--- how far a row of a history is from keeping both constraints
+-- The distance of a row of a history from keeping both constraints; 0 if it keeps them.
 local function violation_of(row)
   return math.sqrt(math.max(0, row.place - NEAR - 1e-4) ^ 2 + math.max(0, row.rest - SLOW - 3e-4) ^ 2)
 end
 
+-- What Reach:compare says of a case: name, run, the violation of each evaluation of the history, the number `first` of
+-- the first one that keeps both constraints (nil: none), and the run's best.
 local function result_of(case, run, history)
   local result = { name = case.name, run = run, violation = {}, best = run.best }
   for i, row in ipairs(history) do
@@ -89,8 +91,8 @@ local function result_of(case, run, history)
   return result
 end
 
--- A plan of two stages: constraints alone, until they are kept, and then all, in `count` evaluations together; folder:
--- of the run, whose history tells how many the first has used.
+-- A plan of two stages, of `count` evaluations together: the constraints alone, until they are kept, and then the
+-- objective too. folder: of the run, whose history tells how many the first stage has used.
 local function two_stages(count, folder)
   local used
   return cq.Plan {
@@ -105,9 +107,9 @@ local function two_stages(count, folder)
   }
 end
 
----Optimizes several cases, first until both constraints are kept, then for the least effort, and says what came of
----each. The folder of the run has that of the co-design, and within it one for each other case. With --resume it goes
----on where it was stopped.
+---Optimizes several cases, first until both constraints are kept, then for the least effort, and prints a line on each.
+---The folder of the run has that of the co-design, and within it one for each other case. With --resume it goes on
+---where it was stopped.
 ---@param cases { name: string, young: number, range: number[]? }[]
 ---@param def { iterations: integer, optimizer: fun(): cq.Optimizer }
 ---@return { name: string, run: cq.Experiment, violation: number[], first: integer?, best: table }[] results   first:
@@ -148,7 +150,7 @@ function Reach:plot(results, name)
   }:write(cq.option("out", self.folder) .. "/" .. name)
 end
 
----The optimizer that was asked for by --optimizer: what is built in, IPOPT, or an algorithm of NLopt.
+---The optimizer that --optimizer names: "augmented_lagrangian", the one built in; "ipopt"; or an algorithm of NLopt.
 ---@param rate number       of the signals, for what is built in
 ---@param penalty number    of the constraints at first, for what is built in: the more, the larger the effort is
 ---@return cq.Optimizer
@@ -181,6 +183,7 @@ end
 ---@field hanging? boolean
 ---@field gravity? number[]
 
+---An arm, its goal and its world, with the methods of Reach: experiment, compare, plot, young and optimizer.
 ---@param options scenes.arm_reach.options
 return function(options)
   local robot = cq.Creature.arm {

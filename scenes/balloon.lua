@@ -9,19 +9,20 @@ local YOUNG = 20
 
 -- ---- the balance of pressure and wall, after Laplace, for a wall of any thickness ------------------------------
 
--- First Piola-Kirchhoff stress along the radius and around it, by the stretches: neo-Hookean, in plane strain or a
--- sphere.
+-- First Piola-Kirchhoff stress along the radius and around it, by the stretches in both directions: neo-Hookean, in
+-- plane strain or a sphere.
 local function stress(radial, around, dim, nu)
   local mu, lambda = YOUNG / (2 * (1 + nu)), YOUNG * nu / ((1 + nu) * (1 - 2 * nu))
   local volume = lambda * math.log(radial * around ^ (dim - 1))
   return (mu * (radial ^ 2 - 1) + volume) / radial, (mu * (around ^ 2 - 1) + volume) / around
 end
 
--- The stress along the radius at the outer surface of the wall, if the inner one is stretched and under a pressure;
--- 0 in equilibrium. dP_r/dR = (dim - 1) (P_around - P_r) / R, dr/dR by P_r.
+-- The stress along the radius at the outer surface of the wall, if the inner surface has this stretch and this
+-- pressure; 0 in equilibrium. dP_r/dR = (dim - 1) (P_around - P_r) / R, dr/dR by P_r.
 local function outside(inner_stretch, pressure, dim, nu)
   local n, R, r, P = 400, INNER, INNER * inner_stretch, -pressure * inner_stretch ^ (dim - 1)
   local h = (OUTER - INNER) / n
+  -- dr/dR and dP_r/dR at the undeformed radius `at`, where the radius is `radius` and the stress along it `along`.
   local function rates(at, radius, along)
     local radial = bisect(function(l) return (stress(l, radius / at, dim, nu)) - along end, 0.05, 3)
     local _, around = stress(radial, radius / at, dim, nu)
@@ -52,6 +53,7 @@ end
 ---@field precision? string
 ---@field device? string
 
+---A balloon: its robot, the fields of its world, its actuator and its radii.
 ---@param options? scenes.balloon.options
 ---@return { robot: cq.Robot, world: cq.World.def, pressure: cq.Actuator, inner: number, outer: number, [string]: any }
 ---  balance: the volume (area in 2D) of the cavity over its undeformed volume, in equilibrium with a pressure, by
@@ -59,11 +61,13 @@ end
 return function(options)
   local given = options or {}
   local dim, nu = given.dim or 2, given.poisson or 0.45
+  -- A list of dim times the value.
   local function filled(value)
     local out = {}
     for i = 1, dim do out[i] = value end
     return out
   end
+  -- A disc (2D) or ball (3D) of this radius.
   local function ball(radius)
     return (dim == 2 and cq.Shape.disc or cq.Shape.sphere) { at = filled(OUTER), radius = radius }
   end

@@ -6,6 +6,7 @@
 local cq = require "cq"
 local blocks = require "cq.creature.cabled".biped_blocks
 
+---The fields of cq.Robot for the biped.
 ---@param options? { count?: integer, spacing?: number }    particles along each side of a block, 60 unless a spacing is given
 ---@return cq.Robot.def
 return function(options)

@@ -6,7 +6,8 @@
 --   run:optimize { iterations = 100 }              -- the loss is -x of the middle of its particles, 0.35 at first
 local cq = require "cq"
 
--- a step of Adam goes a hundredth of the way between the bounds
+-- Fields of a trained value of each particle with these bounds: a step of Adam goes a hundredth of the way between
+-- them.
 local function within(min, max) return { min = min, max = max, per = "particle", rate = (max - min) / 100 } end
 local ranges = { young = within(7, 20), poisson = within(0.2, 0.4), density = within(0.7, 2) }
 
@@ -22,6 +23,7 @@ local ranges = { young = within(7, 20), poisson = within(0.2, 0.4), density = wi
 ---@field observer? fun(robot: cq.Robot): any
 ---@field effort? number                     cost of the squares of all signals
 
+---The fields of cq.Experiment for the biped that is trained with its material.
 ---@param options? scenes.biped_codesign.options
 ---@return cq.Experiment.def
 return function(options)

@@ -1,5 +1,6 @@
 -- bisect: where a function of one number goes through zero, for the closed forms of scenes.
 
+---The number between low and high where f goes through zero, by 60 bisections.
 ---@param f fun(x: number): number    below zero at low, not below at high
 ---@param low number
 ---@param high number

@@ -9,8 +9,9 @@ local WIDTH, HEIGHT, INSET, POINTS, ROOT = 0.1, 0.4, 0.015, 8, 0.03
 local YOUNG, POISSON, STIFFNESS, CONTRACTION = 20, 0.25, 2, 0.4
 
 -- The angle of a beam in plane strain whose cable, at a distance e from its axis, pulls with T all along: its moment T
--- e bends the beam and T shortens it, and both shorten the cable: T = k (length - rest). The body's own ends give way
--- where one particle takes the whole force: it bends by 5 to 15 % less.
+-- e bends the beam and T shortens it, and both shorten the cable: T = k (length - rest). wound: share of `contraction`
+-- that the cable is wound up by, 0 to 1. The body's own ends give way where one particle takes the whole force: it
+-- bends by 5 to 15 % less.
 local function beam(wound, stiffness, contraction)
   local modulus, e, length = YOUNG / (1 - POISSON ^ 2), WIDTH / 2 - INSET, HEIGHT * (POINTS - 1) / POINTS
   local bending, area = modulus * WIDTH ^ 3 / 12, modulus * WIDTH
@@ -18,7 +19,7 @@ local function beam(wound, stiffness, contraction)
   return tension * e / bending * (HEIGHT * (POINTS - 0.5) / POINTS - ROOT)
 end
 
--- the rotation in the mean deformation gradient of the tip
+-- The rotation in the mean deformation gradient of the tip [rad].
 local function bend(state, robot)
   local F = state:deformations():gather(robot:group("tip"):particles(), 1):mean(1)
   return math.atan2((F[2][1] - F[1][2]):item(), (F[1][1] + F[2][2]):item())
@@ -33,6 +34,7 @@ end
 ---@field precision? string
 ---@field device? string
 
+---A finger with two cables and the fields of its world; tip: the name of the group at its end.
 ---@param options? scenes.cable_finger.options
 ---@return { robot: cq.Robot, world: cq.World.def, tip: string, bend: function, beam: function }
 ---  bend: angle that the tip is turned by, to the left [rad]; beam: the same of a beam of Euler and Bernoulli with the

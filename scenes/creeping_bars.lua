@@ -9,6 +9,7 @@ local bars = require "scenes.pulled_bars"
 local SHEAR, BULK, DENSITY = 1, 10, 0.01         -- so light that the bars follow at once
 local MODULUS, TIME, RELEASE = 1, 5, 30
 
+---Two bars under a load, with what they must do.
 ---@param options? { load?: number, modulus?: number, precision?: string, device?: string }
 ---  load: by the undeformed section, 0.02 unless given [shear modulus]; modulus: of the branch, 1 unless given [shear
 ---  modulus]
@@ -27,7 +28,7 @@ return function(options)
     dim = 2, dt = 0.1, damping = 15, reach = 2.2, device = given.device,
   }
   local k, share, slow = BULK + SHEAR / 3, modulus / (1 + modulus), TIME * (1 + modulus)
-  -- the load is gone since `release`: what its opposite would have done since then is added
+  -- The strain of the second bar at the time t after the load came, if the load stays.
   local function creep(t) return t <= 0 and 0 or load / 4 * (1 / k + (1 - share * math.exp(-t / slow)) / SHEAR) end
   scene.controller = scene.pull(function(t) return t < RELEASE and 1 or 0 end)
   scene.release, scene.creep = RELEASE, function(t) return creep(t) - creep(t - RELEASE) end

@@ -17,7 +17,8 @@ local MEASURED = {
 }
 local ALIGNED = 3                          -- the point from which the rest is compared where the dam takes its time
 
--- the value at x of a curve through points { x, y }, ascending in both; from and to: which of the two is x
+-- The value at x of a curve through points { x, y }, ascending in both; from and to: the places, 1 or 2, of x and of
+-- the value in a point. nil: x lies beyond the curve.
 local function interpolate(curve, x, from, to)
   for k = 2, #curve do
     local a, b = curve[k - 1], curve[k]
@@ -25,7 +26,8 @@ local function interpolate(curve, x, from, to)
   end
 end
 
--- Where the water, over columns of cells and linear between their middles, becomes less deep than `depth`, in widths.
+-- The place where the water, over columns of cells and linear between their middles, becomes less deep than `depth`, in
+-- widths from the wall.
 local function place_of_depth(positions, depth, dx)
   local x, in_column = positions:data(), {}
   for p = 0, positions:size(1) - 1 do
@@ -38,9 +40,9 @@ local function place_of_depth(positions, depth, dx)
   return ((last + 0.5 + (here - depth) / (here - after) - WALL) * dx) / WIDTH
 end
 
--- How far a front { { time, place }, ... }, in the units of the measurement, is from it at the worst of its points
--- from the third on, relative to the place: as it is; and with its time moved so that both pass that point together,
--- for the measured dam takes its time to go. And that time.
+-- The error of a front { { time, place }, ... }, in the units of the measurement, relative to the place, at the worst
+-- of the measured points from the third on: as it is; and with its time moved so that both pass the third point
+-- together, for the measured dam takes its time to go. Returns both, and by how much the time was moved.
 local function compare(front)
   local shift = interpolate(front, MEASURED[ALIGNED][2], 2, 1) - MEASURED[ALIGNED][1]
   local raw, aligned = 0, 0
@@ -52,6 +54,7 @@ local function compare(front)
   return raw, aligned, -shift
 end
 
+---A column of water in a tank, with what is needed to compare its tip with the measurement.
 ---@param options? { across?: integer, length?: number, precision?: string, device?: string }
 ---  across: particles along the column's width, 40 unless given, two of them in a cell; length: of the tank, 6.2 widths
 ---  unless given

@@ -12,7 +12,7 @@ local C10, C20, DENSITY = 153.6, 1.6, 1.08
 local BULK = 20 * 2 * C10
 
 -- Kirchhoff stress along and across a bar of stretches a, b, b: psi = C10 (I1 - 3) + C20 (I1 - 3)^2 + K/4 (J^2 - 1 - 2
--- log J), with the isochoric I1
+-- log J), with the isochoric I1.
 local function stress(a, b)
   local J = a * b * b
   local first, along, across = J ^ (-2 / 3) * (a * a + 2 * b * b), J ^ (-2 / 3) * a * a, J ^ (-2 / 3) * b * b
@@ -20,8 +20,9 @@ local function stress(a, b)
   return slope * (along - first / 3) + volume, slope * (across - first / 3) + volume
 end
 
--- the stretch under a load by undeformed section, where the stress across the bar is zero
+-- The stretch under a load by undeformed section, where the stress across the bar is zero.
 local function expected(load)
+  -- The stretch across the bar where the stress across it is zero, by the stretch a along it.
   local function across(a)
     return bisect(function(b)
       local _, free = stress(a, b)
@@ -31,6 +32,7 @@ local function expected(load)
   return bisect(function(a) return stress(a, across(a)) / a - load end, 1, 4)
 end
 
+---Bars of Dragon Skin 30 at several loads.
 ---@param options? { loads?: number[], across?: integer, precision?: string, device?: string }
 ---  loads: force by the undeformed section of each bar, 100, 300 and 560 unless given [kPa]; across: particles along a
 ---  side, 8 unless given

@@ -14,6 +14,8 @@ local WALL = 3                  -- cells from the edge of the world to the sides
 local SPEED = { 0.3, -0.8, 0.15 }
 local SPIN = 0.5                -- speed of the middle of a side
 
+-- The velocity of each particle {n, dim} when the block begins: SPEED, and a turn in the plane about its middle by
+-- which its sides move at SPIN.
 local function velocity(robot, size)
   local dim, spin = robot.dim, SPIN / (size / 2)
   local v = cq.empty { robot.particle_count, dim }
@@ -26,6 +28,7 @@ local function velocity(robot, size)
   return v
 end
 
+---A block and the fields of its world, with the velocity of its particles at first.
 ---@param options { dim: integer, side: integer, cells: integer[], law?: string, substeps?: integer,
 ---  averaging?: number, young?: number, step?: number, floor?: "separate", gap?: number, jitter?: number }
 ---  side: particles along each side; substeps: engine steps in a control step, 1 unless given; averaging: of the

@@ -6,10 +6,12 @@ local cq = require "cq"
 
 local UNIT = 0.2
 
+---A finger of two muscles and the fields of its world; max: stress of a muscle; goal: place of the head.
 ---@param options? { precision?: string, count?: integer }        particles along the side of the head, 16 unless given
 ---@return { robot: cq.Robot, world: cq.World.def, groups: string[], muscles: string[], max: number, goal: number[] }
 return function(options)
   local n = options and options.count or 16
+  -- A box with its corner and size in units of the finger.
   local function block(name, x, y, w, h)
     return cq.Shape.box { name = name, at = { x * UNIT, y * UNIT }, size = { w * UNIT, h * UNIT },
       count = { n * w, n * h } }

@@ -29,19 +29,21 @@ local TOP, BELOW, FALL = 116, 68, 24           -- of the roots; from there to th
 ---@field dt? number          control step, 5e-3 and 1e-2 unless given [s]; in space steps are implicit
 ---@field precision? string
 
+-- The silicone of the fingers, its moduli multiplied by `stiffness`.
 local function silicone(stiffness)
   return cq.Material.mooney_rivlin { c10 = C10 * stiffness, c01 = C01 * stiffness, density = DENSITY,
     bulk = BULK * 2 * (C10 + C01) * stiffness }
 end
 
--- One finger that hangs from the height 0, its stiff side towards the axis, at a distance [m] from it. spacing: of
--- particles [mm].
+-- The shape of one finger that hangs from the height 0, its stiff side towards the axis, at a distance [m] from it.
+-- spacing: of particles [mm].
 local function hanging(dim, spacing, distance)
   local finger = require("scenes.soft_finger").lattice(dim, spacing)
   if dim == 2 then return finger:rotate(-math.pi / 2):translate { distance, 0 } end
   return finger:translate({ 0, 0, -8 * MM }):rotate(-math.pi / 2, "z"):translate { distance, 0, 0 }
 end
 
+---A gripper, a ball on a table, and the fields of their world.
 ---@param options? scenes.gripper.options
 ---@return { world: cq.World.def, gripper: cq.Robot, ball: cq.Robot, place: number[], fall: number }   place: of the
 ---  ball on the table, fall: of the table [m]

@@ -10,7 +10,7 @@ local YOUNG, YIELD, HARDENING = 50, 1, 10
 -- when the whole load is there, when it begins to go, is gone, and the end
 local PULL, REST, RELEASE, DURATION = 12, 20, 24, 30
 
--- the plastic stretch under a load
+-- The plastic stretch under a load by the undeformed section.
 local function expected(load)
   local strain = 0
   for _ = 1, 200 do
@@ -20,6 +20,7 @@ local function expected(load)
   return math.exp(math.max(0, load * math.exp(strain) - YIELD) / HARDENING)
 end
 
+---Bars of metal at several loads.
 ---@param options? { loads?: number[], across?: integer, slowness?: number, precision?: string, device?: string }
 ---  loads: force by the undeformed section of each bar, in yield stresses, 0.9, 1.6 and 2.2 unless given; across:
 ---  particles along a side, 6 unless given; slowness: times of loading and rest by those of the scene, 1 unless given

@@ -31,12 +31,13 @@ local CHAMBERS = { { "fore", 1, 0 }, { "right", 0, 1 }, { "back", -1, 0 }, { "le
 ---@field damping? number       [1/time]
 ---@field device? string
 
--- is a place across the leg in the chamber that looks along (a, b)? [mm]
+-- Is a place across the leg [mm] in the chamber that looks along (a, b)?
 local function in_chamber(x, z, a, b)
   local along, across = a * x + b * z, math.abs(b * x - a * z)
   return x * x + z * z < (RADIUS - WALL) ^ 2 and (along - across) / math.sqrt(2) > WALL / 2
 end
 
+-- Is a place [m] in the silicone of the leg, and in none of its chambers?
 local function solid(x, y, z)
   x, y, z = x / MM, y / MM, z / MM
   local lift = math.max(0, FOOT - y) / FOOT                  -- the foot is half a ball
@@ -48,6 +49,7 @@ local function solid(x, y, z)
   return true
 end
 
+-- The robot of the leg, with an actuator for each column of chambers; it hangs from its mount unless options.drop.
 local function leg(options)
   local max, air = options.max or 1e5, {}
   local shape = cq.Shape.box {
@@ -74,6 +76,7 @@ local function leg(options)
   }
 end
 
+---A leg and the fields of its world.
 ---@param options? scenes.pneumatic_leg.options
 ---@return { robot: cq.Robot, world: cq.World.def, chambers: table[], floor: number?, [string]: any }
 ---  chambers: { name, x, z } of each, the way that it looks; floor: the height at which the foot of a leg touches it

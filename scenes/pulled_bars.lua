@@ -16,11 +16,13 @@ local GAUGE = { 2, 3.2 }         -- where stretch is measured, from the held end
 -- [stress].
 local Load = { signals = 1, particles = "face" }
 Load.__index = Load
+-- The force {n, dim} on the particles x {n, dim} of the face, by its signal u: the load by the undeformed section.
 function Load:force(u, x)
   local n = x:size(1)
   return (u * self.area / n * self.along):reshape({ 1, self.along.count }):expand { n, self.along.count }
 end
 
+-- Size {dim} of a bar, and its number of particles along each axis, as lists.
 local function box(side, dim, across)
   local size, count = { 4 * side }, { 2 * across * ALONG }
   for i = 2, dim do size[i], count[i] = side, across end
@@ -39,6 +41,7 @@ end
 ---@field precision? string
 ---@field device? string
 
+---Bars and the fields of their world.
 ---@param options scenes.pulled_bars.options
 ---@return { robots: cq.Robot[], world: cq.World.def, pull: function, stretch: function }
 ---  pull: a controller with these loads, from the start on, or times a profile of time; stretch: between two sections
@@ -56,6 +59,7 @@ return function(options)
     },
   }
   for k, material in ipairs(options.materials) do
+    -- A function of a group: is a place between two lengths of the bar, in sides?
     local function section(from, to) return function(x) return x > from * side and x < to * side end end
     robots[k] = cq.Robot {
       name = "bar " .. k, shape = cq.Shape.box { name = "bar " .. k, size = size, count = count }, material = material,
@@ -69,11 +73,13 @@ return function(options)
     world[k] = robots[k]:at { GAP * dx, (GAP + (k - 1) * wide) * dx, dim == 3 and GAP * dx or nil }
   end
   local apart = {}
+  -- The distance between both sections of bar k in a state.
   local function gauge(state, k)
     local robot = robots[k]
     return (state:center(robot:group "far") - state:center(robot:group "near"))[1]:item()
   end
   for k, robot in ipairs(robots) do
+    -- Mean x of a group of the undeformed bar.
     local function mean(name) return robot.position:gather(robot:group(name):particles(), 1):mean(1)[1]:item() end
     apart[k] = mean "far" - mean "near"
   end

@@ -7,8 +7,9 @@ local cq = require "cq"
 local LENGTH, DEPTH, WALL, REPOSE = 1, 0.1, 3, 30
 local STEPS = 50                    -- after which the damped bed has its final speed
 
--- Beds at two tilts that flow surely, next to each other in one batch. Damped, they come to speeds proportional to the
--- excess of sin(tilt) - tan(slope) cos(tilt): the slope is where that is zero.
+-- The tilt from which the bed flows [degree], by beds at two tilts that flow surely, next to each other in one batch.
+-- Damped, they come to speeds proportional to the excess of sin(tilt) - tan(slope) cos(tilt): the slope is where that
+-- is zero.
 local function onset_of(world, repose)
   local gravity, tilts = {}, { repose + 8, repose + 12 }
   for k, tilt in ipairs(tilts) do gravity[k] = { math.sin(math.rad(tilt)), -math.cos(math.rad(tilt)) } end
@@ -19,6 +20,7 @@ local function onset_of(world, repose)
   return math.deg(math.atan(m))
 end
 
+---A bed of sand and the fields of its world.
 ---@param options? { repose?: number, cells?: integer, damping?: number, precision?: string, device?: string }
 ---  repose: angle of repose, 30 degrees unless given [degree]; cells: in the depth of the bed, 8 unless given
 ---@return { robot: cq.Robot, world: cq.World.def, repose: number, onset: fun(world: cq.World): number }

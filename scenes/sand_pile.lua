@@ -8,13 +8,15 @@ local trend = require "scenes.trend"
 local WIDTH, HEIGHT, WALL = 0.3, 0.3, 3
 
 -- The slope of a pile [degree], from the highest particle of every column of cells: the mean of the lines through both
--- flanks, between a fifth and four fifths of the pile's height. foot {x, y}: below the middle of the pile.
+-- flanks, between a fifth and four fifths of the pile's height. position: of all particles {n, 2}; foot {x, y}: below
+-- the middle of the pile.
 local function slope(position, foot, dx)
   local top, peak, x = {}, 0, position:data()
   for p = 0, position:size(1) - 1 do
     local column, y = math.floor((x[2 * p] - foot[1]) / dx), x[2 * p + 1] - foot[2]
     top[column], peak = math.max(top[column] or 0, y), math.max(peak, y)
   end
+  -- The slope of one flank [degree]; side: 1 on the right, -1 on the left.
   local function flank(side)
     local line = trend.new()
     for column, y in pairs(top) do
@@ -26,6 +28,7 @@ local function slope(position, foot, dx)
   return (flank(1) + flank(-1)) / 2
 end
 
+---A column of sand and the fields of its world.
 ---@param options? { repose?: number, cells?: integer, damping?: number, precision?: string, device?: string }
 ---  repose: angle of repose, 30 degrees unless given [degree]; cells: along the column's width, 16 unless given
 ---@return { robot: cq.Robot, world: cq.World.def, repose: number, slope: fun(state: cq.State): number }

@@ -5,6 +5,7 @@ local cq = require "cq"
 
 local RADIUS, DROP, EDGE, WALL = 0.15, 1.2, 0.3, 3     -- [m], and walls in cells
 
+---A snowball and the fields of its world.
 ---@param options? { cells?: integer, precision?: string, device?: string }
 ---  cells: along the ball's radius, 12 unless given
 ---@return { robot: cq.Robot, world: cq.World.def, duration: number, ground: number, edge: number }

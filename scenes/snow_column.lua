@@ -14,12 +14,13 @@ local PRESS, REST, RELEASE, DURATION = 6, 10, 12, 15
 -- load that begins to compact, by the undeformed section [stress]
 local YIELD = YOUNG * (1 - POISSON) / ((1 + POISSON) * (1 - 2 * POISSON)) * COMPRESSION
 
--- the part of its length that the column keeps
+-- The part of its length that the column keeps after a load.
 local function expected(load)
   if load <= 1 then return 1 end
   return bisect(function(j) return load - math.exp(HARDENING * (1 - j)) / j end, 0.1, 1)
 end
 
+---A column of snow and the fields of its world.
 ---@param options? { loads?: number[], cells?: integer, precision?: string, device?: string }
 ---  loads: on the top, by the load that begins to compact, 0.8, 1.5 and 2.5 unless given; cells: across the
 ---  column, 8 unless given

@@ -40,6 +40,8 @@ local C10, C01, DENSITY = 23.028, 1.19, 1.08
 ---@field precision? string
 ---@field device? string
 
+-- A function that gives Dragon Skin 30 with its moduli multiplied by a stiffness. options.bulk: bulk modulus in shear
+-- moduli, 20 unless given.
 local function dragon_skin(options)
   local bulk = (options.bulk or 20) * 2 * (C10 + C01)
   return function(stiffness)
@@ -48,21 +50,24 @@ local function dragon_skin(options)
   end
 end
 
+-- Raises an error for a dimension other than 2 and 3.
 local function check_dim(dim)
   if dim ~= 2 and dim ~= 3 then error(("scenes.soft_finger: dim must be 2 or 3, got %s"):format(dim), 3) end
 end
 
+-- The first dim numbers of a list [mm] in m.
 local function scaled(list, dim)
   local out = {}
   for d = 1, dim do out[d] = MM * list[d] end
   return out
 end
 
--- The finger as a box [length] less a box for each chamber, with its chambers and groups, in 2D or 3D by `size`.
--- spacing of particles and pitch of chambers [mm].
+-- The shape of the finger, a box less a box for each chamber, with its chambers and groups, in 2D or 3D as the list
+-- `size` [m] is. spacing of particles and pitch of chambers in mm.
 local function lattice(spacing, size, pitch)
   local dim = #size
   local shape = cq.Shape.box { size = size, spacing = MM * spacing }
+  -- The lower corner of chamber k, from 0 [mm].
   local function corner(k) return { FIRST[1] + k * pitch, FIRST[2], FIRST[3] } end
   for k = 0, COUNT - 1 do
     shape = shape - cq.Shape.box { at = scaled(corner(k), dim), size = scaled(CHAMBER, dim) }
@@ -72,11 +77,13 @@ local function lattice(spacing, size, pitch)
     for d = 1, dim do middle[d] = middle[d] + CHAMBER[d] / 2 end
     shape = shape:chamber("chamber_" .. k + 1, scaled(middle, dim))
   end
+  -- Is a place above the base?
   local function above(_, y) return y > MM * BASE end
   return shape:group("body", above):group("base", function(x, y) return not above(x, y) end)
     :group("root", function(x) return x < MM * ROOT end)
 end
 
+---A finger, and the fields of its world.
 ---@param options? scenes.soft_finger.options
 ---@return { robot: cq.Robot, world: cq.World.def, chambers: string[], signals: string[], [string]: any }   names of the walls, and of
 ---  the signals; size and the chambers' volume at rest (area in 2D) in m
@@ -118,7 +125,7 @@ end
 return setmetatable({
   -- [mm], for scenes/make_finger.lua, which meshes it
   drawing = { size = SIZE, chamber = CHAMBER, first = FIRST, count = COUNT, pitch = PITCH, base = BASE, root = ROOT },
-  -- its shape of boxes, in both dimensions, for bodies that have several; spacing in mm
+  -- The finger's shape of boxes, in 2D or 3D, for bodies that have several fingers; spacing of particles in mm.
   lattice = function(dim, spacing)
     check_dim(dim)
     return lattice(spacing, scaled(SIZE, dim), PITCH)

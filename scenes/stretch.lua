@@ -9,19 +9,25 @@ local stretch = {}
 
 -- F of an amount and of the stretch of the free faces
 local deformation = {
+  -- F of a stretch l along one axis, with free faces of stretch t.
   uniaxial = function(l, t) return { { l, 0, 0 }, { 0, t, 0 }, { 0, 0, t } } end,
+  -- F of a stretch l along two axes, with free faces of stretch t.
   biaxial  = function(l, t) return { { l, 0, 0 }, { 0, l, 0 }, { 0, 0, t } } end,
+  -- F of a shear g.
   shear    = function(g) return { { 1, g, 0 }, { 0, 1, 0 }, { 0, 0, 1 } } end,
+  -- F of a stretch l along all axes.
   pressure = function(l) return { { l, 0, 0 }, { 0, l, 0 }, { 0, 0, l } } end,
 }
 -- the free stretch of an incompressible solid, where the search begins
 local guess = {
+  -- The free stretch of an incompressible solid at a stretch l along one axis (uniaxial), or two (biaxial).
   uniaxial = function(l) return l ^ -0.5 end, biaxial = function(l) return l ^ -2 end,
 }
 -- modes without a free face
 local held = { shear = true, pressure = true }
 
--- P of every F, in a world that holds still
+-- A world of `count` particles of a material, and a function that gives the stress P {3, 3} of each of a list of
+-- deformation gradients, as nested lists, without moving it.
 local function world_of(material, count)
   local size = 1 / 16
   local robot = cq.Robot {
@@ -42,10 +48,11 @@ local function world_of(material, count)
   end
 end
 
----Nominal stress and free stretch for each amount: a stretch, or the shear gamma. The free faces bear no stress: secant
----method.
+---Nominal stress and free stretch of a material for each of a list of amounts, a stretch or the shear gamma, as two
+---lists. mode: "uniaxial", "biaxial", "shear" or "pressure". The free faces bear no stress: secant method.
 function stretch.measure(material, mode, amounts)
   local world, stress_of = world_of(material, #amounts)
+  -- The stress P of each amount with these stretches of the free faces.
   local function at(free)
     local list = {}
     for k, amount in ipairs(amounts) do list[k] = deformation[mode](amount, free[k]) end
@@ -78,16 +85,20 @@ end
 -- (l^(alpha-1) - l^(-2 alpha-1)), and with the stretches l and 1/l of the shear g = l - 1/l mu (l^alpha - l^-alpha) /
 -- (l + 1/l).
 
+-- Nominal stresses f(amount, material) of an incompressible solid, by mode. slopes(material, I1): W1 and W2.
 local function by_invariants(slopes)
   return {
+    -- Nominal stress at a stretch l along one axis.
     uniaxial = function(l, m)
       local w1, w2 = slopes(m, l ^ 2 + 2 / l)
       return 2 * (l - l ^ -2) * (w1 + w2 / l)
     end,
+    -- Nominal stress at a stretch l along two axes.
     biaxial = function(l, m)
       local w1, w2 = slopes(m, 2 * l ^ 2 + l ^ -4)
       return 2 * (l - l ^ -5) * (w1 + l ^ 2 * w2)
     end,
+    -- Nominal stress at a shear g.
     shear = function(g, m)
       local w1, w2 = slopes(m, 3 + g ^ 2)
       return 2 * g * (w1 + w2)
@@ -95,6 +106,7 @@ local function by_invariants(slopes)
   }
 end
 
+-- A nominal stress of Ogden's law: the sum of mu f(amount, alpha) over three terms.
 local function sum_of_terms(f)
   return function(l, m)
     local sum = 0
@@ -103,22 +115,28 @@ local function sum_of_terms(f)
   end
 end
 
--- fibres along the first axis add 2 k1 l e exp(k2 e^2), e = l^2 - 1; a shear along them leaves them as they are
+-- Nominal stresses by mode of a solid with fibres along the first axis: they add 2 k1 l e exp(k2 e^2), e = l^2 - 1, to
+-- those of `matrix`; a shear along them leaves them as they are.
 local function with_fibres(matrix)
+  -- The stress that the fibres add at a stretch l.
   local function pull(l, m)
     local e = math.max(l ^ 2 - 1, 0)
     return 2 * m.k1 * l * e * math.exp(m.k2 * e ^ 2)
   end
   return {
+    -- Nominal stress at a stretch l along one axis.
     uniaxial = function(l, m) return matrix.uniaxial(l, m) + pull(l, m) end,
+    -- Nominal stress at a stretch l along two axes.
     biaxial = function(l, m) return matrix.biaxial(l, m) + pull(l, m) end,
     shear = matrix.shear,
   }
 end
 
--- of laws with E, nu: exact, with free faces
+-- Young's modulus of a material with E and nu.
 local function young(m) return m.young end
+-- The shear modulus of a material, given or by E and nu.
 local function shear_of(m) return m.shear or m.young / (2 * (1 + m.poisson)) end
+-- Lame's first constant of a material, by E and nu.
 local function lame(m) return m.young * m.poisson / ((1 + m.poisson) * (1 - 2 * m.poisson)) end
 
 local solid = by_invariants(function(m) return shear_of(m) / 2, 0 end)
@@ -137,18 +155,24 @@ local forms = {
   neo_hookean = solid,
   corotated = { shear = function(g, m) return 2 * shear_of(m) * (g - g / math.sqrt(4 + g ^ 2)) end },
   linear = {
+    -- Nominal stress at a stretch l along one axis.
     uniaxial = function(l, m) return young(m) * (l - 1) end,
+    -- Nominal stress at a stretch l along two axes.
     biaxial = function(l, m) return young(m) / (1 - m.poisson) * (l - 1) end,
+    -- Nominal stress at a shear g.
     shear = function(g, m) return shear_of(m) * g end,
   },
   saint_venant_kirchhoff = {
+    -- Nominal stress at a stretch l along one axis.
     uniaxial = function(l, m) return young(m) * l * (l ^ 2 - 1) / 2 end,
+    -- Nominal stress at a stretch l along two axes.
     biaxial = function(l, m) return young(m) / (1 - m.poisson) * l * (l ^ 2 - 1) / 2 end,
+    -- Nominal stress at a shear g.
     shear = function(g, m) return shear_of(m) * g + (shear_of(m) + lame(m) / 2) * g ^ 3 end,
   },
 }
 
----The nominal stress of the books, nil where there is none.
+---The nominal stress of the books for an amount, a stretch or the shear gamma, in a mode; nil where there is none.
 function stretch.closed_form(material, mode, amount)
   local form = forms[material.law][mode]
   return form and form(amount, material)
@@ -158,9 +182,9 @@ end
 -- what they have of J U'
 local isochoric = { mooney_rivlin = true, yeoh = true, ogden = true }
 
----What a compressible rubber must fulfil, from what was measured: l P = l' P'(l') with the isochoric stretch l' =
----J^(-1/3) l and the closed form P', and J U' = K/2 (J^2 - 1) = n l P / 3 where n axes are pulled. Returns the relative
----errors of both, nil for other laws.
+---The relative errors of two equations that a compressible rubber must fulfil, by measured stress and free stretch; nil
+---for other laws and for shear. l P = l' P'(l') with the isochoric stretch l' = J^(-1/3) l and the closed form P', and
+---J U' = K/2 (J^2 - 1) = n l P / 3 where n axes are pulled.
 function stretch.errors(material, mode, amount, stress, free)
   if not isochoric[material.law] or mode == "shear" then return end
   local axes = mode == "uniaxial" and 1 or 2

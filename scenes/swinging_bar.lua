@@ -7,6 +7,7 @@ local Material = require "cq.material"
 
 local LENGTH, WIDTH, HELD = 0.12, 0.03, 0.015
 
+---A bar and its world.
 ---@param options { young: number, cells?: integer, precision?: string }   cells over the width, 4
 ---@return { robot: cq.Robot, world: cq.World }
 return function(options)

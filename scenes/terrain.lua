@@ -13,6 +13,7 @@ local cq = require "cq"
 ---@field count? integer[]      particles along x and y, { 780, 30 } unless given
 ---@field young? number         of the ground, 50 unless given [stress]
 
+---Ground in the plane, as a robot and as a wall.
 ---@param options? scenes.terrain.options
 ---@return { robot: cq.Robot, height: fun(x: number): number, wall: fun(at: number[], fields: table): cq.Boundary, ends: number[], count: integer }
 ---  height: of the ground over its deepest place, where x is from its left end; wall: the same ground as a height
@@ -32,6 +33,7 @@ return function(options)
     end
     ends[k] = flat + k * period
   end
+  -- The height of the ground over its deepest place, at x from its left end.
   local function height(x)
     local k = math.floor((x - flat) / period) + 1
     local slope = slopes[k]

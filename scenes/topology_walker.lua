@@ -4,6 +4,7 @@
 --   local run = cq.Experiment(require "scenes.topology_walker" { duration = 0.5, signals = 4 })
 local cq = require "cq"
 
+---A function that gives the experiment's fields for a level of coarseness.
 ---@param options { duration: number, signals: integer }     time to walk [s], muscles with a signal of their own
 ---@return fun(level: { coarsen: integer }): cq.Experiment.def
 return function(options)

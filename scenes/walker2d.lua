@@ -8,10 +8,12 @@ local cq = require "cq"
 
 local UNIT = 0.2                -- side of a block
 
+---The fields of cq.Robot for the walker.
 ---@param options? { count?: integer }        particles along each side of a group, 20 unless given
 ---@return cq.Robot.def
 return function(options)
   local n = options and options.count or 20
+  -- A box with its corner and width in units of a block, one unit high.
   local function block(name, x, y, w)
     return cq.Shape.box { name = name, at = { x * UNIT, y * UNIT }, size = { w * UNIT, UNIT }, count = { n, n } }
   end

@@ -10,13 +10,14 @@ local cq = require "cq"
 
 local GRAVITY, EDGE = 1, 3        -- EDGE: cells from the edge of the world to the walls
 
--- of each particle of a state {n}: the mean of the normal stresses in the plane, which in water are alike
+-- The pressure of each particle of a group in a state {n}: the mean of the normal stresses in the plane, which in water
+-- are alike.
 local function pressure(state, which)
   return (state:gather(which, "cauchy") * cq.eye(2)):sum { 2, 3 } * -0.5
 end
 
--- How far the mean pressure of the worst layer of particles, a cell thick from the bottom on, is from that of its
--- depth, in the pressure of the bottom. For water alone, at rest.
+-- The error of the mean pressure of the worst layer of particles, a cell thick, from the bottom on, against that of its
+-- depth, in the pressure of the bottom. For water alone, at rest; scene: as the scene's function returns it.
 local function worst_pressure(state, scene)
   local p, x, off, count = pressure(state, "water"), state:gather("water", "position"), {}, {}
   for k = 1, p.count do
@@ -30,8 +31,8 @@ local function worst_pressure(state, scene)
   return worst / (scene.gravity * scene.depth)
 end
 
--- frequency of the first mode by linear theory, and the velocity of each particle {n, 2} where the surface passes
--- through its level with an amplitude
+-- The frequency of the first mode by linear theory, and the velocity of each particle {n, 2} when the surface passes
+-- through its level with an amplitude.
 local function mode(scene, robot, amplitude)
   local k = math.pi / scene.length
   local omega = math.sqrt(scene.gravity * k * math.tanh(k * scene.depth))
@@ -42,6 +43,7 @@ local function mode(scene, robot, amplitude)
   return omega, cq.concat({ -v * px:sin() * (up + down), v * px:cos() * (up - down) }, 2)
 end
 
+---A tank of water and the fields of its world.
 ---@param options? { length?: number, depth?: number, height?: number, across?: integer, stiffness?: number,
 ---  kind?: string, mu?: number, without?: cq.Shape, bodies?: cq.Robot[], [string]: any }
 ---  length: of the tank, 1 unless given; depth: of the water, 0.5; height: of the tank, 1.6 times its depth
