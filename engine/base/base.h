@@ -11,17 +11,19 @@ extern "C" {
 
 enum { CQ_ALIGNMENT = 128 };   // of every engine array: two cache lines, and any vector register
 
-// Leaves the sentence for cq_error() and returns code, so that a failure is one line:
-// return cq_fail(CQ_INVALID, "...").
+// Leaves the sentence for cq_error() and returns code, so that a failure is one line: return cq_fail(CQ_INVALID,
+// "...").
 cq_status cq_fail(cq_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Zeroed and aligned memory; NULL, with a sentence, when memory is exhausted. what: for the sentence, e.g. "particle
-// state".
+// Zeroed and aligned memory for `count` elements of `size` bytes; NULL, with a sentence, when memory is exhausted.
+// what: for the sentence, e.g. "particle state".
 void *cq_alloc(size_t count, size_t size, const char *what);
+// Frees memory of cq_alloc; NULL: does nothing.
 void cq_free(void *memory);
 
 // Bytes as people write them, for "%.3g %s".
 typedef struct { double number; const char *unit; } cq_amount;
+// A number of bytes in the largest unit in which it is at least 1: bytes, KiB, MiB, GiB or TiB.
 cq_amount cq_amount_of(double bytes);
 
 #ifdef __cplusplus

@@ -5,6 +5,7 @@
 
 static _Thread_local char last_error[1024];
 
+// Leaves the sentence, made as by printf, for cq_error() in this thread, and returns code.
 cq_status cq_fail(cq_status code, const char *format, ...) {
   va_list args;
   va_start(args, format);
@@ -13,4 +14,5 @@ cq_status cq_fail(cq_status code, const char *format, ...) {
   return code;
 }
 
+// The sentence of this thread's last failure, "" if there was none.
 const char *cq_error(void) { return last_error; }

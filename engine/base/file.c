@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Writes all bytes to a file, in as many calls as it takes; -1 on failure.
+// Writes all bytes to an open file, in as many calls as it takes; 0, or -1 on failure, with errno.
 static int write_all(int file, const char *bytes, int64_t size) {
   while (size > 0) {
     ssize_t written = write(file, bytes, (size_t)size);
@@ -21,8 +21,8 @@ static int write_all(int file, const char *bytes, int64_t size) {
   return 0;
 }
 
-// Flushes the folder of a path, so that a rename in it survives a power failure. Some file systems cannot do that,
-// which is no failure.
+// Flushes the folder of a path, so that a rename in it survives a power failure; cuts `path` off after the folder. Some
+// file systems cannot flush one, which is no failure.
 static void flush_folder(char *path) {
   char *slash = strrchr(path, '/');
   if (slash) slash[slash == path ? 1 : 0] = 0;
@@ -32,7 +32,8 @@ static void flush_folder(char *path) {
   close(folder);
 }
 
-// Writes bytes into a new or emptied file; NULL, or what cannot be done, with errno.
+// Writes bytes into a new or emptied file, and if durable flushes it to disk; NULL, or on failure the words that end
+// "cannot ...", with errno.
 static const char *write_file(const char *path, const void *bytes, int64_t size, int durable) {
   int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file < 0) return "be opened";
@@ -46,13 +47,14 @@ static const char *write_file(const char *path, const void *bytes, int64_t size,
   return failed;
 }
 
-// A device or a pipe is written to as it is: to rename a file over it would take it away.
+// Is this path a device or a pipe? It is written to as it is: to rename a file over it would take it away.
 static int is_special(const char *path) {
   struct stat status;
   return stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
 }
 
-// The sentence of a file that could not be replaced, with its reason in errno.
+// CQ_IO, with the sentence that a file could not be replaced; failed: as write_file returns it, with the reason in
+// errno.
 static cq_status refuse(const char *path, const char *failed) {
   int cause = errno;
   const char *slash = strrchr(path, '/');
@@ -61,6 +63,8 @@ static cq_status refuse(const char *path, const char *failed) {
   return cq_fail(CQ_IO, "%s cannot %s: %s; what stood there is unchanged", path, failed, strerror(cause));
 }
 
+// Writes a whole file or leaves the old one as it was: a temporary beside it, renamed over it. durable: flushed to disk
+// first, so that it outlives a power cut. A device or a pipe is written to as it is. CQ_OK, CQ_IO or CQ_MEMORY.
 cq_status cq_file_replace(const char *path, const void *bytes, int64_t size, int32_t durable) {
   if (is_special(path)) {
     const char *failed = write_file(path, bytes, size, 0);

@@ -9,9 +9,12 @@
 
 static atomic_int interrupt_wanted;
 
+// Asks running rollouts to stop at the next control step (1), or takes it back (0).
 void cq_interrupt(int32_t on) { atomic_store(&interrupt_wanted, on); }
+// Are running rollouts asked to stop?
 int32_t cq_interrupted(void) { return atomic_load(&interrupt_wanted); }
 
+// A wall clock that never goes back [s].
 double cq_clock(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -31,6 +34,8 @@ static double count(void) {
   return cq_clock();
 }
 
+// When the program is loaded: chooses the fastest clock, and notes its count and the time, from which cq_tick finds its
+// speed.
 __attribute__((constructor)) static void begin_ticks(void) {
 #if defined(__x86_64__)
   unsigned a, b, c, d;
@@ -40,11 +45,14 @@ __attribute__((constructor)) static void begin_ticks(void) {
   ticks_begun = count();
 }
 
+// The count of the fastest clock there is, which the timers of phases read.
 double cq_ticks(void) { return count(); }
 
+// The time of one count of cq_ticks [s], the more precise the longer the program runs.
 double cq_tick(void) {
   const double now = cq_clock(), ticks = count() - ticks_begun;
   return counts && ticks > 0 ? (now - clock_begun) / ticks : 1;
 }
 
+// CQ_ABI of the built engine, by which a caller knows that its cq.h fits.
 int32_t cq_abi(void) { return CQ_ABI; }

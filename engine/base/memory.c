@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Memory of zeros, aligned for vectors. It is calloc's, whose fresh pages cost nothing until they are touched, as a
-// large and mostly empty grid needs; calloc's own pointer is kept just below the aligned one.
+// Memory of zeros for `count` elements of `size` bytes, aligned for vectors; NULL, with a sentence, without memory. It
+// is calloc's, whose fresh pages cost nothing until they are touched, as a large and mostly empty grid needs; calloc's
+// own pointer is kept just below the aligned one.
 void *cq_alloc(size_t count, size_t size, const char *what) {
   const size_t extra = CQ_ALIGNMENT + sizeof(void *);
   if (size && count > (SIZE_MAX - extra) / size) {
@@ -25,6 +26,7 @@ void *cq_alloc(size_t count, size_t size, const char *what) {
   return memory;
 }
 
+// Frees memory of cq_alloc; NULL: does nothing.
 void cq_free(void *memory) {
   if (!memory) return;
   char *base;
@@ -32,6 +34,7 @@ void cq_free(void *memory) {
   free(base);
 }
 
+// A number of bytes in the largest unit in which it is at least 1 (999.5 of one are of the next), as people write it.
 cq_amount cq_amount_of(double bytes) {
   static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
   if (bytes == 1) return (cq_amount){bytes, "byte"};
@@ -40,6 +43,7 @@ cq_amount cq_amount_of(double bytes) {
   return (cq_amount){bytes, units[unit]};
 }
 
+// Bytes of memory that can be taken without swapping; 1 GiB where the system does not say.
 int64_t cq_memory_available(void) {
   FILE *file = fopen("/proc/meminfo", "r");
   if (!file) return (int64_t)1 << 30;
