@@ -21,7 +21,7 @@ static const struct { int8_t dim, nodes, simplex; } TYPE[TYPES] = {
 // The file being read: where, its version times ten (22, 40, 41), and what it says.
 typedef struct gmsh { gmsh_scan scan; int version; gmsh_file *file; } gmsh;
 
-// Appends an item of `size` bytes to a list and returns its address; NULL: there is no memory.
+// Appends a zeroed item of `size` bytes to a list and returns its address; NULL, with a sentence: there is no memory.
 void *gmsh_push(gmsh_list *list, size_t size) {
   if (list->count == list->capacity) {
     const int64_t capacity = list->capacity ? 2 * list->capacity : 64;
@@ -35,15 +35,15 @@ void *gmsh_push(gmsh_list *list, size_t size) {
   return (char *)list->item + (size_t)list->count++ * size;
 }
 
-// gmsh_push, which fails the scan where there is no memory.
+// As gmsh_push; without memory NULL, and the scan fails. NULL too if it has failed before.
 static void *push(gmsh *g, gmsh_list *list, size_t size) {
   void *item = g->scan.status ? NULL : gmsh_push(list, size);
   if (!item && !g->scan.status) g->scan.status = CQ_MEMORY;
   return item;
 }
 
-// Refuses a count in the file for which more bytes would be needed than are left, `least` for each, before memory is
-// taken for it. Returns the count, or 0.
+// Fails the scan if a count in the file needs more bytes than are left, `least` for each, before memory is taken for
+// it. what: counted, for the sentence. Returns the count, or 0 on failure.
 static int64_t check_count(gmsh *g, int64_t count, size_t least, const char *what) {
   gmsh_scan *s = &g->scan;
   const size_t left = (size_t)(s->end - s->at);
@@ -55,7 +55,8 @@ static int64_t check_count(gmsh *g, int64_t count, size_t least, const char *wha
 
 // ---- header and names -----------------------------------------------------------------------------------------------
 
-// Reads the section $MeshFormat: version, text or bytes, sizes of numbers; refuses others than 2.2, 4.0 and 4.1.
+// Reads the section $MeshFormat: version, text or bytes, sizes of numbers. Fails the scan for versions other than 2.2,
+// 4.0 and 4.1.
 static void read_format(gmsh *g) {
   gmsh_scan *s = &g->scan;
   const double version = gmsh_real(s);
@@ -82,7 +83,7 @@ static void read_format(gmsh *g) {
     gmsh_fail(s, "is damaged: its mark of the order of bytes is %lld, not 1", (long long)one);
 }
 
-// Reads the section $PhysicalNames: the names of physical groups by dimension and tag.
+// Reads the section $PhysicalNames: appends the names of physical groups by dimension and tag to the file's list.
 static void read_names(gmsh *g) {
   gmsh_scan *s = &g->scan;
   const int binary = s->binary;
@@ -100,8 +101,8 @@ static void read_names(gmsh *g) {
 
 // ---- entities: which groups their elements are in -------------------------------------------------------------------
 
-// Reads one point, curve, surface or volume: its tag and the physical groups of its elements. Its box, and the tags of
-// what bounds it, are skipped.
+// Reads one point, curve, surface or volume (dim 0 to 3) and appends it to the file's list: its tag and the physical
+// groups of its elements. Its box, and the tags of its boundary, are skipped.
 static void read_entity(gmsh *g, int32_t dim) {
   gmsh_scan *s = &g->scan;
   gmsh_entity *entity = push(g, &g->file->entity, sizeof *entity);
@@ -122,7 +123,7 @@ static void read_entity(gmsh *g, int32_t dim) {
   for (int64_t k = dim ? gmsh_count(s) : 0; k > 0 && !s->status; k--) gmsh_int(s);
 }
 
-// Reads the section $Entities: points, curves, surfaces, volumes.
+// Reads the section $Entities: points, curves, surfaces, volumes, in this order.
 static void read_entities(gmsh *g) {
   gmsh_scan *s = &g->scan;
   int64_t count[4];
@@ -133,7 +134,8 @@ static void read_entities(gmsh *g) {
 
 // ---- nodes ----------------------------------------------------------------------------------------------------------
 
-// Reads the coordinates of a node, and skips its parametric ones.
+// Reads the coordinates of a node into node->x, and skips `parameters` parametric ones. Fails the scan for coordinates
+// beyond 1e50.
 static void read_place(gmsh *g, gmsh_node *node, int64_t parameters) {
   for (int d = 0; d < 3; d++) node->x[d] = gmsh_real(&g->scan);
   for (int d = 0; d < 3; d++)
@@ -142,7 +144,7 @@ static void read_place(gmsh *g, gmsh_node *node, int64_t parameters) {
   for (int64_t k = 0; k < parameters; k++) gmsh_real(&g->scan);
 }
 
-// Reads the nodes of a file of version 2.2: a line of number and place for each.
+// Reads the nodes of a file of version 2.2, number and place of each, and appends them to the file's list.
 static void read_nodes_2(gmsh *g) {
   gmsh_scan *s = &g->scan;
   const int64_t count = check_count(g, gmsh_line_count(s), s->binary ? 28 : 8, "nodes");
@@ -154,8 +156,8 @@ static void read_nodes_2(gmsh *g) {
   }
 }
 
-// Reads a block of nodes of a file of version 4, those of one entity: in 4.0 number and place of each, in 4.1 first all
-// numbers, then all places.
+// Reads a block of nodes of a file of version 4, those of one entity, and appends them to the file's list: in 4.0
+// number and place of each, in 4.1 first all numbers, then all places.
 static void read_node_block(gmsh *g) {
   gmsh_scan *s = &g->scan;
   int64_t dim = gmsh_int(s);
@@ -177,7 +179,7 @@ static void read_node_block(gmsh *g) {
     read_place(g, (gmsh_node *)g->file->node.item + first + k, parameters);
 }
 
-// Reads the section $Nodes.
+// Reads the section $Nodes of any version.
 static void read_nodes(gmsh *g) {
   if (g->version == 22) {
     read_nodes_2(g);
@@ -191,8 +193,8 @@ static void read_nodes(gmsh *g) {
 
 // ---- elements -------------------------------------------------------------------------------------------------------
 
-// An element's type, checked against what is wanted: nothing that fills space but tetrahedra, or the plane but
-// triangles.
+// Returns an element's type, or 0 and fails the scan if it is unknown, or fills space without being a tetrahedron (in
+// the plane: a triangle).
 static int64_t checked_type(gmsh *g, int64_t type) {
   gmsh_scan *s = &g->scan;
   if (s->status) return 0;
@@ -208,7 +210,8 @@ static int64_t checked_type(gmsh *g, int64_t type) {
   return s->status ? 0 : type;
 }
 
-// Reads the nodes of an element whose number was read, and keeps it if it is a cell or a face of one.
+// Reads the nodes of an element whose number was read, and appends it to the file's list if it is a cell or a face of
+// one. owner: its entity, or its physical group in version 2.2.
 static void read_element(gmsh *g, int64_t type, int64_t number, int64_t owner) {
   gmsh_scan *s = &g->scan;
   gmsh_file *file = g->file;
@@ -252,7 +255,7 @@ static void read_elements_2(gmsh *g) {
   }
 }
 
-// Reads a block of elements, of one entity and type, of version 4.
+// Reads a block of elements of a file of version 4, those of one entity and type.
 static void read_element_block(gmsh *g) {
   gmsh_scan *s = &g->scan;
   const int64_t first = gmsh_int(s), second = gmsh_int(s);
@@ -267,7 +270,7 @@ static void read_element_block(gmsh *g) {
   }
 }
 
-// Reads the section $Elements.
+// Reads the section $Elements of any version.
 static void read_elements(gmsh *g) {
   if (g->version == 22) {
     read_elements_2(g);
@@ -308,6 +311,8 @@ static void read_section(gmsh *g, const char *name) {
   gmsh_skip_section(s);
 }
 
+// Reads nodes, elements, entities and names of a Gmsh file into `file`, whose dim says which cells are wanted;
+// gmsh_free frees them, also after a failure. CQ_OK, CQ_IO or CQ_MEMORY.
 cq_status gmsh_read(gmsh_file *file, const char *path) {
   gmsh g = { .file = file, .scan = { .line = 1, .wide = 8 } };
   gmsh_scan *s = &g.scan;
@@ -327,6 +332,7 @@ cq_status gmsh_read(gmsh_file *file, const char *path) {
   return s->status;
 }
 
+// Frees the lists of a file that gmsh_read has filled.
 void gmsh_free(gmsh_file *file) {
   cq_free(file->node.item);
   cq_free(file->cell.item);

@@ -7,7 +7,7 @@
 
 static const char SPACE[] = " \t\r\n\v\f";
 
-// Fails the scan with a sentence about the file, unless it has failed before.
+// Fails the scan with CQ_IO and a sentence that begins with "mesh 'PATH' ", unless it has failed before.
 void gmsh_fail(gmsh_scan *s, const char *format, ...) {
   if (s->status) return;
   char sentence[512];
@@ -18,7 +18,7 @@ void gmsh_fail(gmsh_scan *s, const char *format, ...) {
   s->status = cq_fail(CQ_IO, "mesh '%s' %s", s->text.path, sentence);
 }
 
-// Fails: the file ends within a section.
+// Fails the scan: the file ends within a section.
 static void cut_off(gmsh_scan *s) {
   if (s->section) gmsh_fail(s, "is cut off: it ends within $%s", s->section);
   else gmsh_fail(s, "is cut off, or no Gmsh file: it has %zu bytes", s->text.length);
@@ -31,7 +31,8 @@ static void skip_space(gmsh_scan *s) {
   for (; s->at < s->end && *s->at && strchr(SPACE, *s->at); s->at++) s->line += *s->at == '\n';
 }
 
-// Finds the next word between blanks; 0, and the scan fails, at the end of the file.
+// Finds the next word between blanks, sets *word to it, and returns its length, 2^20 at most; 0, and the scan fails, at
+// the end of the file.
 static int next_word(gmsh_scan *s, const char **word) {
   if (s->status) return 0;
   skip_space(s);
@@ -42,13 +43,13 @@ static int next_word(gmsh_scan *s, const char **word) {
   return length < 1 << 20 ? (int)length : 1 << 20;
 }
 
-// Fails the scan at a word: which one, in which line and section, and what is wanted there.
+// Fails the scan at a word, by a sentence with the word, its line and section, and `wanted`, what must stand there.
 static void refuse_word(gmsh_scan *s, const char *word, int length, const char *wanted) {
   gmsh_fail(s, "has '%.*s' in line %ld, in $%s, where %s is wanted", length < 40 ? length : 40, word, s->line,
             s->section ? s->section : "", wanted);
 }
 
-// Reads a whole number of at most 18 digits, so that it fits an int64_t.
+// Reads a whole number of at most 18 digits, so that it fits an int64_t; 0, and the scan fails, for another word.
 static int64_t whole(gmsh_scan *s) {
   const char *word = NULL;
   int length = next_word(s, &word);
@@ -68,7 +69,8 @@ static int64_t whole(gmsh_scan *s) {
 
 // ---- bytes ----------------------------------------------------------------------------------------------------------
 
-// Reads `size` bytes of a binary file, in the byte order of this machine; 0: the file ends before.
+// Reads `size` bytes of a binary file into `out`, in the byte order of this machine; returns 1, or 0 if the scan has
+// failed or the file ends before.
 static int take(gmsh_scan *s, size_t size, void *out) {
   if (s->status) return 0;
   if ((size_t)(s->end - s->at) < size) {
@@ -81,6 +83,7 @@ static int take(gmsh_scan *s, size_t size, void *out) {
   return 1;
 }
 
+// Reads a signed whole number of 32 bits; 0, and the scan fails, where there is none.
 int64_t gmsh_int(gmsh_scan *s) {
   if (s->binary) {
     int32_t value = 0;
@@ -93,6 +96,8 @@ int64_t gmsh_int(gmsh_scan *s) {
   return 0;
 }
 
+// Reads a count or a number of a node or an element, as wide as the file says, at least 0; 0, and the scan fails, where
+// there is none.
 int64_t gmsh_count(gmsh_scan *s) {
   int64_t value = 0;
   uint32_t narrow = 0;
@@ -104,6 +109,7 @@ int64_t gmsh_count(gmsh_scan *s) {
   return 0;
 }
 
+// Reads a finite number; 0, and the scan fails, where there is none.
 double gmsh_real(gmsh_scan *s) {
   double value = 0;
   if (!s->binary) {
@@ -118,6 +124,7 @@ double gmsh_real(gmsh_scan *s) {
 
 // ---- sections -------------------------------------------------------------------------------------------------------
 
+// Goes behind the end of the present line; the scan fails if anything but blanks stands on its rest.
 void gmsh_end_line(gmsh_scan *s) {
   if (s->status) return;
   while (s->at < s->end && *s->at != '\n' && *s->at && strchr(SPACE, *s->at)) s->at++;
@@ -130,6 +137,7 @@ void gmsh_end_line(gmsh_scan *s) {
   }
 }
 
+// Reads a count in a line of its own, which is text in binary files too; 0, and the scan fails, where there is none.
 int64_t gmsh_line_count(gmsh_scan *s) {
   int binary = s->binary;
   s->binary = 0;
@@ -139,6 +147,8 @@ int64_t gmsh_line_count(gmsh_scan *s) {
   return count;
 }
 
+// Reads the "$NAME" with which a section begins, and sets name and the scan's section. Returns 1; 0 at the end of the
+// file, or on failure.
 int gmsh_next_section(gmsh_scan *s, char name[GMSH_NAME]) {
   s->section = NULL;
   if (s->status) return 0;
@@ -158,6 +168,7 @@ int gmsh_next_section(gmsh_scan *s, char name[GMSH_NAME]) {
   return !s->status;
 }
 
+// Reads the "$EndNAME" of the present section; the scan fails at another word.
 void gmsh_end_section(gmsh_scan *s) {
   const char *word = NULL;
   int length = next_word(s, &word), known = (int)strlen(s->section);
@@ -169,7 +180,7 @@ void gmsh_end_section(gmsh_scan *s) {
             plain ? "'" : "something else", plain ? length : 0, word, plain ? "'" : "", s->section, s->section);
 }
 
-// Goes to the end of a section that nothing is read from.
+// Goes behind the end of the present section, from which nothing is read; the scan fails if it has none.
 void gmsh_skip_section(gmsh_scan *s) {
   const size_t known = strlen(s->section);
   for (; !s->status && s->at < s->end; s->at++) {
@@ -182,6 +193,8 @@ void gmsh_skip_section(gmsh_scan *s) {
   cut_off(s);
 }
 
+// Reads a name in quotes into text, with a zero at its end; the scan fails where there is none, or one that is empty or
+// too long.
 void gmsh_quoted(gmsh_scan *s, char text[GMSH_NAME]) {
   if (s->status) return;
   skip_space(s);

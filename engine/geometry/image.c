@@ -19,7 +19,7 @@ enum {
   DEFLATE_MOST = 1032,           // how many bytes one byte of a deflated stream can become at most
 };
 
-// Opens a file and checks that it is a PNG.
+// Opens a file into *file and checks that it is a PNG of a size that is read. CQ_OK, or CQ_IO with the file closed.
 static cq_status open_png(const char *path, FILE **file) {
   unsigned char magic[8] = { 0 };
   static const unsigned char png[8] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n' };
@@ -48,7 +48,8 @@ typedef struct png {
   int64_t packed;                // [byte] of compressed rows in all
 } png;
 
-// Reads the first chunk of a PNG file: width, height and pixel format, and refuses what is too large.
+// Reads width and height from the first chunk of a PNG file into p. CQ_OK, CQ_IO for a broken header, CQ_INVALID for
+// too large a picture.
 static cq_status read_header(FILE *file, const char *path, png *p) {
   unsigned char header[29];      // signature; length and name of the first chunk; width, height, bits, colours, methods
   size_t got = fread(header, 1, sizeof header, file);
@@ -84,13 +85,13 @@ static uint32_t crc_of(uint32_t crc, const unsigned char *bytes, size_t count) {
   return crc;
 }
 
-// Fails: the image ends within a chunk.
+// CQ_IO with the sentence that the image ends within a chunk.
 static cq_status cut_off(const char *path) {
   return cq_fail(CQ_IO, "image '%s' is damaged or cut off: it ends within a chunk", path);
 }
 
-// Reads the PNG chunk at the file's place and checks its checksum; gives its name and how many bytes it holds. Errors:
-// the file ends within it; a wrong checksum.
+// Reads the PNG chunk at the file's place and checks its checksum; sets its name and the number of bytes that it holds.
+// CQ_OK, or CQ_IO: the file ends within it, or the checksum is wrong.
 static cq_status read_chunk(FILE *file, const char *path, unsigned char name[4], uint32_t *length) {
   unsigned char head[8], part[4096];
   if (fread(head, 1, sizeof head, file) != sizeof head) return cut_off(path);
@@ -110,9 +111,9 @@ static cq_status read_chunk(FILE *file, const char *path, unsigned char name[4],
   return CQ_OK;
 }
 
-// Checks the checksums and the length of all chunks, which the decoder does not; refuses a picture that its file
-// cannot hold, since the decoder allocates what the header asks for: deflate packs at most 1032 bytes into one, and a
-// pixel takes at least one bit.
+// Checks the checksums and the length of all chunks, which the decoder does not; sets p->packed. CQ_OK, or CQ_IO, also
+// for a picture that its file cannot hold, since the decoder allocates what the header asks for: deflate packs at most
+// 1032 bytes into one, and a pixel takes at least one bit.
 static cq_status check_chunks(FILE *file, const char *path, png *p) {
   unsigned char name[4] = "";
   cq_status status = CQ_OK;
@@ -131,7 +132,8 @@ static cq_status check_chunks(FILE *file, const char *path, png *p) {
   return status;
 }
 
-// Opens a PNG file and checks all that can be known before it is decoded; the caller closes it.
+// Opens a PNG file into *file, and sets p by all that can be known before it is decoded; the caller closes the file.
+// CQ_OK, or an error with the file closed.
 static cq_status open_checked(const char *path, FILE **file, png *p) {
   *p = (png){ .packed = 0 };
   cq_status status = open_png(path, file);
@@ -142,6 +144,7 @@ static cq_status open_checked(const char *path, FILE **file, png *p) {
   return status;
 }
 
+// Sets width and height of a PNG file [pixel]. CQ_OK, CQ_IO, or CQ_INVALID for too large a picture.
 cq_status cq_image_size(const char *path, int32_t size[2]) {
   FILE *file;
   png p;
@@ -153,6 +156,8 @@ cq_status cq_image_size(const char *path, int32_t size[2]) {
   return CQ_OK;
 }
 
+// Reads the pixels of a PNG file into rgba {height, width, 4}, the top row first; bytes: of rgba. CQ_OK, CQ_IO, or
+// CQ_INVALID for another size or too large a picture.
 cq_status cq_image_read(const char *path, int64_t bytes, uint8_t *rgba) {
   FILE *file;
   png p;

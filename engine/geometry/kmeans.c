@@ -7,7 +7,7 @@
 
 enum { ITERATIONS_MAX = 300 };   // Lloyd's iteration settles long before; a bound against cycling by rounding
 
-// A random number in [0, 1) by splitmix64 (Steele, Lea, Flood 2014).
+// A random number in [0, 1) by splitmix64 (Steele, Lea, Flood 2014); advances the state.
 static double draw(uint64_t *state) {
   uint64_t z = (*state += 0x9E3779B97F4A7C15u);
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -32,8 +32,9 @@ typedef struct task {
   int32_t *label;                // {n}
 } task;
 
-// Chooses the first centres (k-means++): the first at random among the points, each next one with a probability
-// proportional to the squared distance from the nearest centre before it.
+// Sets the first centres (k-means++): the first at random among the points, each next one with a probability
+// proportional to the squared distance from the nearest centre before it. CQ_OK, or CQ_INVALID if the points lie at
+// fewer places than centres are wanted.
 static cq_status choose_seeds(task *t, uint64_t seed) {
   uint64_t state = seed;
   int64_t pick = (int64_t)(draw(&state) * (double)t->n);
@@ -61,8 +62,8 @@ static cq_status choose_seeds(task *t, uint64_t seed) {
   }
 }
 
-// Assigns each point to the nearest centre, keeps its squared distance, and counts the points of each cluster. Returns
-// how many points changed their centre.
+// Assigns each point to the nearest centre, sets its squared distance, and counts the points of each cluster. Returns
+// the number of points whose centre has changed.
 static int64_t assign(task *t) {
   int64_t moved = 0;
   memset(t->size, 0, (size_t)t->k * sizeof *t->size);
@@ -81,7 +82,7 @@ static int64_t assign(task *t) {
   return moved;
 }
 
-// Moves into an empty cluster the point that is farthest from its centre, from a cluster with other points.
+// Moves into each empty cluster the point that is farthest from its centre, from a cluster with other points.
 static void refill(task *t) {
   for (int32_t c = 0; c < t->k; c++) {
     if (t->size[c]) continue;
@@ -104,8 +105,8 @@ static void move_centres(task *t) {
     for (int32_t d = 0; d < t->dim; d++) t->centre[c * t->dim + d] /= (double)t->size[c];
 }
 
-// Numbers the clusters in the order of their centres, by the first coordinate first, so that equal inputs give equal
-// labels and a label says where the cluster lies.
+// Numbers the clusters anew, in the order of their centres, by the first coordinate first, so that equal inputs give
+// equal labels and a label says where the cluster lies. rank {k}: set to the new numbers.
 static void number_by_place(task *t, int32_t *rank) {
   for (int32_t a = 0; a < t->k; a++) {
     rank[a] = 0;
@@ -119,6 +120,8 @@ static void number_by_place(task *t, int32_t *rank) {
   for (int64_t p = 0; p < t->n; p++) t->label[p] = rank[t->label[p]];
 }
 
+// Sets labels {n}, 0 to k-1, of points {n, dim} by k-means clustering, no cluster empty, numbered by their centres, the
+// first coordinate first. CQ_OK, CQ_MEMORY, or CQ_INVALID for points that are not finite or at fewer than k places.
 cq_status cq_kmeans(int64_t n, int32_t dim, const double *points, int32_t k, uint64_t seed, int32_t *labels) {
   if (dim < 1) return cq_fail(CQ_INVALID, "k-means: points have %d coordinates, at least 1 is wanted", dim);
   if (k < 1 || k > n)

@@ -10,6 +10,8 @@
 // products of three coordinates stay in the range of a double, above and below
 static const double COORDINATE_MAX = 1e100, LENGTH_MIN = 1e-100;
 
+// Adds a part, a group or a material of this name, to a mesh; the name is cut to MESH_PART_NAME - 1 characters. CQ_OK
+// or CQ_MEMORY.
 cq_status mesh_begin_part(cq_mesh *m, const char *name) {
   if (m->part_count == m->part_capacity) {
     int32_t capacity = m->part_capacity ? 2 * m->part_capacity : 8;
@@ -25,7 +27,8 @@ cq_status mesh_begin_part(cq_mesh *m, const char *name) {
   return CQ_OK;
 }
 
-// Appends a triangle to a mesh; refuses coordinates that are not finite or too large.
+// Appends a triangle of corners {3, 3} to a mesh, in a part and a material (-1: none). CQ_OK, CQ_MEMORY, or CQ_INVALID
+// for coordinates that are not finite or too large, and for too many triangles.
 cq_status mesh_add(cq_mesh *m, const double corner[9], int32_t part, int32_t material) {
   for (int i = 0; i < 9; i++)
     if (!(fabs(corner[i]) <= COORDINATE_MAX))
@@ -66,6 +69,7 @@ cq_status mesh_add(cq_mesh *m, const double corner[9], int32_t part, int32_t mat
   return CQ_OK;
 }
 
+// Frees a mesh; NULL: does nothing.
 void cq_mesh_close(cq_mesh *m) {
   if (!m) return;
   for (int a = 0; a < 3; a++) {
@@ -82,7 +86,7 @@ void cq_mesh_close(cq_mesh *m) {
 
 // ---- what is known of the whole -------------------------------------------------------------------------------------
 
-// Sets the bounding box and the volume; a mesh that is nearly a point is refused.
+// Sets the bounding box and the volume of a mesh. CQ_OK, or CQ_INVALID for one that is nearly a point.
 static cq_status measure(cq_mesh *m) {
   for (int d = 0; d < 3; d++) {
     m->lower[d] = INFINITY;
@@ -128,7 +132,8 @@ static int is_of(const cq_mesh *m, int64_t t, int32_t part) {
   return part < 0 || m->part[t] == part || m->material[t] == part;
 }
 
-// Counts the open edges of a part. An edge is closed if as many triangles pass it one way as the other.
+// Sets *count to the number of open edges of a part (-1: of all). An edge is closed if as many triangles pass it one
+// way as the other. CQ_OK or CQ_MEMORY.
 static cq_status count_open_edges(const cq_mesh *m, int32_t part, int64_t *count) {
   edge *edges = cq_alloc((size_t)m->triangle_count, 3 * sizeof *edges, "mesh edges");
   if (!edges) return CQ_MEMORY;
@@ -153,7 +158,7 @@ static cq_status count_open_edges(const cq_mesh *m, int32_t part, int64_t *count
   return CQ_OK;
 }
 
-// Marks materials whose triangles are only a piece of a closed surface.
+// Marks, in patch, the materials whose triangles are only a piece of a closed surface. CQ_OK or CQ_MEMORY.
 static cq_status find_patches(cq_mesh *m) {
   if (!m->material_count) return CQ_OK;
   m->patch = cq_alloc((size_t)m->material_count, sizeof *m->patch, "mesh materials");
@@ -175,7 +180,8 @@ static int32_t bin_of(const cq_mesh *m, int32_t count, int axis, double x) {
   return i < 0 ? 0 : i >= count ? count - 1 : (int32_t)i;
 }
 
-// The box that triangle t covers when seen along an axis: least and greatest u, then v, of the two other axes.
+// Sets extent to the box that triangle t covers when seen along an axis: least and greatest u, then v, of the two other
+// axes.
 static void shadow(const cq_mesh *m, int64_t t, int axis, double extent[4]) {
   const double *c = m->corner + 9 * t;
   for (int k = 0; k < 2; k++) {
@@ -185,19 +191,21 @@ static void shadow(const cq_mesh *m, int64_t t, int axis, double extent[4]) {
   }
 }
 
-// Which bins of a grid a triangle's shadow touches: u0, u1, v0, v1.
+// Sets range to the bins of a grid that a triangle's shadow touches: first and last along u, then along v.
 static void touched(const cq_mesh *m, const mesh_grid *g, int axis, const double extent[4], int32_t range[4]) {
   for (int k = 0; k < 4; k++) range[k] = bin_of(m, k < 2 ? g->u : g->v, (axis + 1 + k / 2) % 3, extent[k]);
 }
 
-// How often a grid's bin width can be halved so that a shadow of this extent still touches no more than four bins.
+// The number of times that a grid's bin width can be halved so that a shadow of this extent still touches no more than
+// four bins; at most `most`.
 static int level_of(double width, double extent, int most) {
   int level = 0;
   while (level < most && extent * (double)(2 << level) <= 3 * width) level++;
   return level;
 }
 
-// Which of the grids of bins a triangle is listed in, by the size of its shadow along u and v; 0: that of squares.
+// The number of the grid of bins that a triangle is listed in, by the size of its shadow along u and v; 0: that of
+// squares.
 static int grid_of(const cq_mesh *m, int axis, const mesh_grid *squares, const double extent[4]) {
   int32_t r[4];
   touched(m, squares, axis, extent, r);
@@ -212,7 +220,7 @@ static int grid_of(const cq_mesh *m, int axis, const mesh_grid *squares, const d
 }
 
 // Sets up the bins for rays along an axis: the squares, and each further grid that some triangle belongs to by its
-// shadow. number: from a grid's levels to its index. Returns the count of all bins.
+// shadow. number: set, from a grid's levels to its index. Returns the count of all bins.
 static int32_t lay_out(const cq_mesh *m, mesh_bins *b, int axis, int32_t number[1 + MESH_LEVELS * MESH_LEVELS]) {
   double side = ceil(sqrt((double)m->triangle_count));
   int32_t squares = side < MESH_BINS_MAX ? (int32_t)side : MESH_BINS_MAX, bins = squares * squares;
@@ -231,7 +239,7 @@ static int32_t lay_out(const cq_mesh *m, mesh_bins *b, int axis, int32_t number[
   return bins;
 }
 
-// Lists for each bin of an axis the triangles that a ray through it may cross.
+// Lists for each bin of an axis the triangles that a ray through it may cross. CQ_OK or CQ_MEMORY.
 static cq_status fill_bins(cq_mesh *m, int axis) {
   mesh_bins *b = &m->bins[axis];
   int32_t number[1 + MESH_LEVELS * MESH_LEVELS] = { 0 }, bins = lay_out(m, b, axis, number);
@@ -262,8 +270,9 @@ static cq_status fill_bins(cq_mesh *m, int axis) {
 
 // ---- inside ---------------------------------------------------------------------------------------------------------
 
-// Twice the signed area of a, b, p, with the same rounding from both sides of the edge. Zero counts as if p lay a
-// little off, the same for all edges, so that a ray through an edge or a corner crosses exactly one triangle.
+// Twice the signed area of a, b, p, with the same rounding from both sides of the edge; *positive: its sign. Zero
+// counts as if p lay a little off, the same for all edges, so that a ray through an edge or a corner crosses exactly
+// one triangle.
 static double side_of(const double a[2], const double b[2], const double p[2], int *positive) {
   int swap = b[0] < a[0] || (b[0] == a[0] && b[1] < a[1]);
   const double *q = swap ? b : a, *r = swap ? a : b;
@@ -272,7 +281,8 @@ static double side_of(const double a[2], const double b[2], const double p[2], i
   return swap ? -e : e;
 }
 
-// Adds a triangle to the winding numbers of the rays from x up and down an axis.
+// Adds a triangle of corners c {3, 3} to the winding numbers of the rays from x up and down an axis, winding[0] and
+// [1].
 static void cross_triangle(const double *c, int axis, const double x[3], int32_t winding[2]) {
   int u = (axis + 1) % 3, v = (axis + 2) % 3, sign[3];
   double p[2] = { x[u], x[v] }, q[3][2], e[3];
@@ -290,7 +300,7 @@ static void cross_triangle(const double *c, int axis, const double x[3], int32_t
   else winding[1] -= up;
 }
 
-// Is x within a part of the mesh? The majority of the winding numbers along three axes.
+// Is x within a part of the mesh (-1: any)? The majority of the winding numbers along three axes.
 static int inside(const cq_mesh *m, int32_t part, const double x[3]) {
   for (int d = 0; d < 3; d++)
     if (!(x[d] >= m->lower[d] && x[d] <= m->upper[d])) return 0;
@@ -314,6 +324,7 @@ static int inside(const cq_mesh *m, int32_t part, const double x[3]) {
 
 // ---- the nearest triangle -------------------------------------------------------------------------------------------
 
+// The dot product of two vectors.
 static double dot(const double a[3], const double b[3]) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 
 // The squared distance from a point x to the segment between a and b.
@@ -366,6 +377,9 @@ static int nearest_is_of(const cq_mesh *m, int32_t part, const double x[3]) {
   return is_of(m, nearest, part);
 }
 
+// Sets out {n} to 1 for points {n, 3} inside a part (-1: any) by winding numbers, else 0. Of a material whose surface
+// is open: those inside the mesh whose nearest triangle is one of the material's. CQ_OK, or CQ_INVALID for a part that
+// there is not.
 cq_status cq_mesh_inside(const cq_mesh *m, int32_t part, int64_t n, const double *points, uint8_t *out) {
   if (part < -1 || part >= m->part_count)
     return cq_fail(CQ_INVALID, "mesh part %d is wanted, it has %d (-1: all)", part, m->part_count);
@@ -378,6 +392,7 @@ cq_status cq_mesh_inside(const cq_mesh *m, int32_t part, int64_t n, const double
   return CQ_OK;
 }
 
+// Fills info: counts, box, volume, and whether the triangles face inward.
 void cq_mesh_describe(const cq_mesh *m, cq_mesh_info *info) {
   *info = (cq_mesh_info){ .triangle_count = m->triangle_count, .open_edges = m->open_edges, .part_count = m->part_count,
                           .material_count = m->material_count, .inward = m->volume < 0, .volume = fabs(m->volume) };
@@ -385,10 +400,12 @@ void cq_mesh_describe(const cq_mesh *m, cq_mesh_info *info) {
   memcpy(info->upper, m->upper, sizeof info->upper);
 }
 
+// Copies the corners of all triangles {triangles, 3, 3}.
 void cq_mesh_corners(const cq_mesh *m, double *corner) {
   memcpy(corner, m->corner, (size_t)m->triangle_count * 9 * sizeof *corner);
 }
 
+// The name of a part, "" if it has none; NULL beyond the last.
 const char *cq_mesh_part_name(const cq_mesh *m, int32_t part) {
   return part >= 0 && part < m->part_count ? m->name[part] : NULL;
 }
@@ -402,6 +419,8 @@ static int ends_with(const char *path, const char *ending) {
   return 1;
 }
 
+// Computes box, open edges and bins of a mesh when its last triangle is added. CQ_OK, CQ_MEMORY, or CQ_INVALID for a
+// mesh that is nearly a point.
 cq_status mesh_finish(cq_mesh *m) {
   cq_status status = measure(m);
   if (!status) status = count_open_edges(m, -1, &m->open_edges);
@@ -410,6 +429,8 @@ cq_status mesh_finish(cq_mesh *m) {
   return status;
 }
 
+// Reads an OBJ or STL file into a new mesh, *mesh, NULL on failure; cq_mesh_close frees it. CQ_OK, CQ_IO, CQ_MEMORY, or
+// CQ_INVALID for another ending or triangles that no mesh may have.
 cq_status cq_mesh_open(const char *path, cq_mesh **mesh) {
   *mesh = NULL;
   int stl = ends_with(path, ".stl");

@@ -38,8 +38,8 @@ struct cq_mesh {
   mesh_bins bins[3];
 };
 
-// A part is begun, then triangles are added to it; material: a part, or -1. Both fail for want of memory; triangles
-// also beyond MESH_TRIANGLE_MAX, and with coordinates whose products could overflow.
+// Begins a part; then triangles are added. Both return CQ_OK or CQ_MEMORY; mesh_add also CQ_INVALID beyond
+// MESH_TRIANGLE_MAX, and for coordinates whose products could overflow. part: of the triangle; material: a part, or -1.
 cq_status mesh_begin_part(cq_mesh *mesh, const char *name);
 cq_status mesh_add(cq_mesh *mesh, const double corner[9], int32_t part, int32_t material);
 cq_status mesh_finish(cq_mesh *mesh);                     // box, open edges and bins, for what is asked of it
@@ -58,7 +58,7 @@ typedef struct mesh_text {
 cq_status mesh_text_read(mesh_text *text, const char *path);
 void mesh_text_free(mesh_text *text);
 size_t mesh_text_mark(const mesh_text *text);             // bytes of a mark of UTF-8 at the beginning
-// Returns to the first line. CQ_INVALID if the text holds a zero byte.
+// Returns to the first line. CQ_IO if the text holds a zero byte.
 cq_status mesh_text_begin(mesh_text *text);
 char *mesh_text_line(mesh_text *text);                    // without its first blanks and its end; NULL after the last
 int mesh_text_is(const char *line, const char *keyword);  // does it begin with this word, in any case
@@ -67,7 +67,8 @@ int mesh_text_word(char **at, const char **word);         // the length of the n
 void mesh_text_rest(const char *line, char name[MESH_PART_NAME]);
 // A word of a text that ends with a zero, as a finite number: 1, or 0 if it is none.
 int mesh_text_number(const char *word, int length, double *number);
-// Reads at most `most` numbers of a line and returns how many; -1, with a sentence, if a word is not a finite number.
+// Reads at most `most` numbers of a line and returns how many; -1, with a sentence, if there are more, or a word is not
+// a finite number.
 int mesh_text_numbers(const mesh_text *text, char *at, int most, double *number);
 
 #endif

@@ -32,12 +32,14 @@ struct obj {
   int32_t material = -1;                     // the present one
   bool begun = false;                        // has the present group a face
 
+  // The number of vertices that were read so far.
   long long read() const { return (long long)vertex.size() / 3; }
 };
 
 // ---- lines ----------------------------------------------------------------------------------------------------------
 
-// Checks a line "v": three numbers, then nothing, a weight, a colour, or both. They stay in o.number for add_vertex.
+// CQ_OK for a line "v" of three numbers, then nothing, a weight, a colour, or both, else CQ_IO. The numbers stay in
+// o.number for add_vertex.
 cq_status check_vertex(obj &o, char *numbers) {
   int count = mesh_text_numbers(&o.text, numbers, 7, o.number);
   if (count < 0) return CQ_IO;
@@ -48,8 +50,8 @@ cq_status check_vertex(obj &o, char *numbers) {
   return CQ_OK;
 }
 
-// Checks one corner of a line "f": "7", "7/1", "7//2" or "7/1/2". The first number is the vertex: counted from 1, or,
-// if negative, backward from those above the line.
+// CQ_OK for one corner of a line "f", "7", "7/1", "7//2" or "7/1/2", of a vertex that exists, else CQ_IO. The first
+// number is the vertex: counted from 1, or, if negative, backward from those above the line.
 cq_status check_corner(const obj &o, const char *word, int length) {
   char *end;
   long long number = strtoll(word, &end, 10);
@@ -68,7 +70,7 @@ cq_status check_corner(const obj &o, const char *word, int length) {
   return CQ_OK;
 }
 
-// Checks a line "f": at least three corners of vertices that exist.
+// CQ_OK for a line "f" of at least three corners of vertices that exist, else CQ_IO.
 cq_status check_face(const obj &o, char *corners) {
   const char *word;
   int count = 0;
@@ -89,6 +91,7 @@ public:
   explicit lines(obj &given) : o(given) {}
 
 protected:
+  // The next line that was looked at, as the buffer of the stream; the end of the file after a wrong line.
   int_type underflow() override {
     char *next = o.status ? nullptr : mesh_text_line(&o.text);
     if (!next) return traits_type::eof();
@@ -125,6 +128,7 @@ void add_face(void *user, tinyobj::index_t *index, int count) {
   }
 }
 
+// The words of a line without blanks around them, cut to the length of a name.
 std::string trimmed(const char *words) {
   char name[MESH_PART_NAME];
   mesh_text_rest(words, name);
@@ -147,7 +151,7 @@ void begin_object(void *user, const char *name) {
   o.begun = false;
 }
 
-// Callback of the loader for a line "usemtl": finds or adds the material of the next faces.
+// Callback of the loader for a line "usemtl": finds or adds the material of the next faces, -1 without a name.
 void use_material(void *user, const char *words, int) {
   obj &o = *static_cast<obj *>(user);
   std::string name = trimmed(words);
@@ -166,7 +170,8 @@ double distance2(const double *a, const double *b) {
   return sum;
 }
 
-// Adds a triangle of three of a face's corners to the mesh, in the face's group and material.
+// Adds a triangle of three of a face's corners, by their places in the face, to the mesh, in the face's group and
+// material. CQ_OK or the error of mesh_add.
 cq_status add_triangle(obj &o, const face &f, int a, int b, int c) {
   const int *v = &o.corner[f.first];
   double corner[9];
@@ -175,8 +180,9 @@ cq_status add_triangle(obj &o, const face &f, int a, int b, int c) {
   return mesh_add(o.mesh, corner, f.part, f.material);
 }
 
-// A quadrilateral is cut along its shorter diagonal. Other polygons become fans: where one is not convex, triangles of
-// its fan lie on each other with opposite signs, and winding numbers and volume are those of the polygon.
+// Adds the triangles of a face to the mesh. A quadrilateral is cut along its shorter diagonal. Other polygons become
+// fans: where one is not convex, triangles of its fan lie on each other with opposite signs, and winding numbers and
+// volume are those of the polygon. CQ_OK or the error of mesh_add.
 cq_status cut(obj &o, const face &f) {
   const int *v = &o.corner[f.first];
   auto at = [&](int k) { return &o.vertex[3 * (size_t)v[k]]; };
@@ -187,7 +193,8 @@ cq_status cut(obj &o, const face &f) {
   return status;
 }
 
-// Runs the file through the loader, which calls back for each vertex, face, group and material.
+// Runs the file through the loader, which calls back for each vertex, face, group and material. CQ_OK, or the error of
+// a line or of the loader.
 cq_status load(obj &o) {
   lines buffer(o);
   std::istream stream(&buffer);
@@ -203,8 +210,8 @@ cq_status load(obj &o) {
   return cq_fail(CQ_IO, "mesh '%s' cannot be read: %s", o.text.path, problem.c_str());
 }
 
-// Reads the whole file: counts its vertices, loads it, and cuts its faces into triangles. Parts are first the groups,
-// then the materials.
+// Reads the whole file into o.mesh: counts its vertices, loads it, and cuts its faces into triangles. Parts are first
+// the groups, then the materials. CQ_OK or an error.
 cq_status read(obj &o) {
   cq_status status = mesh_text_begin(&o.text);
   if (status) return status;
@@ -225,6 +232,8 @@ cq_status read(obj &o) {
 
 }  // namespace
 
+// Reads the triangles, groups and materials of an OBJ file into a mesh. CQ_OK, CQ_IO, CQ_MEMORY, or CQ_INVALID for
+// triangles that no mesh may have.
 extern "C" cq_status mesh_read_obj(cq_mesh *m, const char *path) {
   obj o;
   o.mesh = m;

@@ -10,7 +10,7 @@ enum { CELLS_MAX = 20000000 };
 static const double FLAT = 1e-10;
 static const double LENGTH_MIN = 1e-50;          // products of three lengths do not vanish
 
-// What a cell of this body is called in error sentences.
+// "tetrahedron" or "triangle", as a cell of this body is called in error sentences.
 static const char *noun(const cq_solid *s) { return s->dim == 3 ? "tetrahedron" : "triangle"; }
 
 // ---- nodes ----------------------------------------------------------------------------------------------------------
@@ -21,7 +21,8 @@ static int by_tag(const void *a, const void *b) {
   return (p->tag > q->tag) - (p->tag < q->tag);
 }
 
-// Sorts the nodes of the file by tag, refuses equal tags, and copies their coordinates.
+// Sorts the nodes of the file by tag, and copies their coordinates into the body. CQ_OK, CQ_MEMORY, or CQ_IO for two
+// nodes of one tag.
 static cq_status sort_nodes(cq_solid *s, gmsh_file *file, const char *path) {
   gmsh_node *node = file->node.item;
   int sorted = 1;
@@ -37,7 +38,8 @@ static cq_status sort_nodes(cq_solid *s, gmsh_file *file, const char *path) {
   return CQ_OK;
 }
 
-// Puts the places of the nodes in the sorted list for their numbers.
+// Replaces the tags of the nodes of elements, `corners` of each, by the nodes' places in the sorted list. what: the
+// kind of element, for the sentence. CQ_OK, or CQ_IO for a node that the file does not have.
 static cq_status resolve(const gmsh_file *file, gmsh_list *list, int corners, const char *what, const char *path) {
   gmsh_element *element = list->item;
   for (int64_t e = 0; e < list->count; e++)
@@ -64,6 +66,7 @@ static void ascend(int32_t *node, int count) {
     }
 }
 
+// Order of tuples by their nodes alone, for qsort and bsearch: -1, 0 or 1.
 int solid_order_tuples(const void *a, const void *b) {
   const solid_tuple *p = a, *q = b;
   for (int k = 0; k < 4; k++)
@@ -78,7 +81,8 @@ static int by_tuple(const void *a, const void *b) {
   return order ? order : (p->from > q->from) - (p->from < q->from);
 }
 
-// Version 2.2 lists an element of several groups once for each group: these copies become one cell.
+// Sets cell_of of each element to the first element of the same nodes: version 2.2 lists an element of several groups
+// once for each group, and these copies become one cell. CQ_OK or CQ_MEMORY.
 static cq_status join_copies(const cq_solid *s, const gmsh_file *file, int32_t *cell_of) {
   const int32_t count = (int32_t)file->cell.count;
   const gmsh_element *element = file->cell.item;
@@ -98,7 +102,7 @@ static cq_status join_copies(const cq_solid *s, const gmsh_file *file, int32_t *
   return CQ_OK;
 }
 
-// Volume (area in 2D) of a cell from its corner nodes; longest: its longest edge.
+// Volume (area in 2D) of a cell from its corner nodes; sets *longest to the length of its longest edge.
 static double volume_of(const cq_solid *s, const int32_t *corner, double *longest) {
   const double *a = s->node + 3 * corner[0];
   double e[3][3] = { { 0 }, { 0 }, { 0, 0, 1 } };
@@ -116,8 +120,8 @@ static double volume_of(const cq_solid *s, const int32_t *corner, double *longes
   return fabs(det) / (s->dim == 3 ? 6 : 2);
 }
 
-// Keeps an element of the file as a cell, with its corners and its volume (area in 2D), and widens the bounding box.
-// Errors: a flat cell.
+// Keeps an element of the file as the body's next cell, with its corners and its volume (area in 2D), and widens the
+// bounding box. CQ_OK, or CQ_IO for a flat cell.
 static cq_status take_cell(cq_solid *s, const gmsh_element *element, const char *path) {
   const size_t width = (size_t)s->dim + 1;
   int32_t *corner = s->corner + (size_t)s->cell_count * width;
@@ -136,8 +140,8 @@ static cq_status take_cell(cq_solid *s, const gmsh_element *element, const char 
   return CQ_OK;
 }
 
-// Takes the cells of the file with positive volume, whatever the order of their corners; refuses flat ones. cell_of:
-// the cell of each element.
+// Takes the cells of the file with positive volume, whatever the order of their corners. cell_of: set to the cell of
+// each element. CQ_OK, CQ_MEMORY, or CQ_IO for a flat cell.
 static cq_status take_cells(cq_solid *s, const gmsh_file *file, int32_t *cell_of, const char *path) {
   const int32_t count = (int32_t)file->cell.count;
   const gmsh_element *element = file->cell.item;
@@ -156,6 +160,7 @@ static cq_status take_cells(cq_solid *s, const gmsh_file *file, int32_t *cell_of
 
 // ---- faces ----------------------------------------------------------------------------------------------------------
 
+// Sets the nodes of a face, ascending; -1 for a third in 2D.
 void solid_face_nodes(const cq_solid *s, int32_t face, int32_t node[3]) {
   const int width = s->dim + 1;
   const int32_t *corner = s->corner + (size_t)(face / width) * (size_t)width;
@@ -166,7 +171,8 @@ void solid_face_nodes(const cq_solid *s, int32_t face, int32_t node[3]) {
   ascend(node, count);
 }
 
-// Area vector and centre of a face; 1 or -1 where the area vector points out of its cell or into it.
+// Sets area vector and centre of a face, the vector out of its cell. Returns 1 or -1: the order of the nodes goes round
+// counterclockwise seen from where the vector points to, or the other way.
 int solid_face(const cq_solid *s, int32_t face, double area[3], double center[3]) {
   int32_t node[3];
   const int width = s->dim + 1;
@@ -190,7 +196,7 @@ int solid_face(const cq_solid *s, int32_t face, double area[3], double center[3]
   return out < 0 ? -1 : 1;
 }
 
-// Does the corner opposite of a face lie on the side that the area vector points to?
+// Does the corner of a face's cell that lies opposite of the face lie on the side that this area vector points to?
 static int beyond(const cq_solid *s, int32_t face, const double area[3], const double center[3]) {
   const int width = s->dim + 1;
   const double *apex = s->node + 3 * s->corner[(size_t)(face / width) * (size_t)width + (size_t)(face % width)];
@@ -199,8 +205,8 @@ static int beyond(const cq_solid *s, int32_t face, const double area[3], const d
   return side > 0;
 }
 
-// Refuses two cells that share a face and lie on the same side of it, as when nodes were moved so far that a cell was
-// turned inside out.
+// CQ_OK, or CQ_IO for two cells that share a face and lie on the same side of it, as when nodes were moved so far that
+// a cell was turned inside out. number: of each cell in the file, for the sentence.
 static cq_status check_pair(const cq_solid *s, const solid_tuple *pair, const int64_t *number, const char *path) {
   double area[3], center[3];
   solid_face(s, pair[0].from, area, center);
@@ -216,7 +222,8 @@ static int by_number(const void *a, const void *b) {
   return (*p > *q) - (*p < *q);
 }
 
-// Sorts all faces of cells by their nodes, and pairs those that two cells share.
+// Sorts all faces of cells by their nodes into s->tuple, and keeps those of one cell alone in s->face, ascending.
+// CQ_OK, CQ_MEMORY, or CQ_IO for cells that lie on each other.
 static cq_status find_faces(cq_solid *s, const int64_t *number, const char *path) {
   const int32_t count = s->cell_count * (s->dim + 1);
   s->tuple = cq_alloc((size_t)count, sizeof *s->tuple, "mesh faces");
@@ -242,7 +249,7 @@ static cq_status find_faces(cq_solid *s, const int64_t *number, const char *path
 
 // ---- what is inside -------------------------------------------------------------------------------------------------
 
-// Corners of a face {3, 3}, in the order whose normal points out of its cell.
+// Sets the corners of a face {3, 3}, in the order whose normal points out of its cell; 0 for a third in 2D.
 static void face_corners(const cq_solid *s, int32_t face, double corner[9]) {
   int32_t node[3];
   double area[3], center[3];
@@ -254,6 +261,7 @@ static void face_corners(const cq_solid *s, int32_t face, double corner[9]) {
   }
 }
 
+// Copies the corners of the faces of a body's surface {faces, dim, dim}, turned outward.
 void cq_solid_corners(const cq_solid *s, double *corner) {
   for (int32_t k = 0; k < s->face_count; k++) {
     double own[9];
@@ -264,7 +272,7 @@ void cq_solid_corners(const cq_solid *s, double *corner) {
   }
 }
 
-// Makes the triangle mesh of a solid's surface, for inside tests.
+// Makes the triangle mesh of a solid's surface, for inside tests. CQ_OK or an error of the mesh.
 static cq_status make_surface(cq_solid *s, const char *path) {
   s->surface = cq_alloc(1, sizeof *s->surface, "mesh");
   if (!s->surface) return CQ_MEMORY;
@@ -293,6 +301,7 @@ static int inside_plane(const cq_solid *s, const double x[2]) {
   return crossings % 2;
 }
 
+// Sets out {n} to 1 for points {n, dim} that lie in the body, else 0. CQ_OK.
 cq_status cq_solid_inside(const cq_solid *s, int64_t n, const double *points, uint8_t *out) {
   if (s->dim == 3) return cq_mesh_inside(s->surface, -1, n, points, out);
   for (int64_t k = 0; k < n; k++) out[k] = (uint8_t)inside_plane(s, points + 2 * k);
@@ -301,7 +310,7 @@ cq_status cq_solid_inside(const cq_solid *s, int64_t n, const double *points, ui
 
 // ---- the whole ------------------------------------------------------------------------------------------------------
 
-// Refuses a 2D mesh whose nodes have different z.
+// CQ_OK, or CQ_IO for a 2D mesh whose nodes have different z.
 static cq_status check_plane(const cq_solid *s, const char *path) {
   const double size = fmax(s->upper[0] - s->lower[0], s->upper[1] - s->lower[1]), depth = s->upper[2] - s->lower[2];
   if (s->dim == 3 || depth <= 1e-9 * size) return CQ_OK;
@@ -309,7 +318,7 @@ static cq_status check_plane(const cq_solid *s, const char *path) {
                  s->upper[2]);
 }
 
-// Refuses a mesh without cells, or with too many.
+// CQ_OK, or CQ_IO for a mesh without cells, or with too many.
 static cq_status check_count(const cq_solid *s, const gmsh_file *file, const char *path) {
   if (file->cell.count > CELLS_MAX || file->node.count > 4 * (int64_t)CELLS_MAX)
     return cq_fail(CQ_IO, "mesh '%s' has %lld %s and %lld nodes; at most %d, and four times as many, are allowed", path,
@@ -323,8 +332,8 @@ static cq_status check_count(const cq_solid *s, const gmsh_file *file, const cha
   return cq_fail(CQ_IO, "mesh '%s' has no %s", path, s->dim == 3 ? "tetrahedra" : "triangles");
 }
 
-// Makes a body of cells, with its faces, groups and cavities, out of the elements of a Gmsh file. Errors name the
-// element.
+// Makes a body of cells, with its faces, groups and cavities, out of the elements of a Gmsh file. CQ_OK or an error,
+// whose sentence names the element.
 static cq_status build(cq_solid *s, gmsh_file *file, const char *path) {
   cq_status status = check_count(s, file, path);
   if (status) return status;
@@ -349,6 +358,8 @@ static cq_status build(cq_solid *s, gmsh_file *file, const char *path) {
   return status;
 }
 
+// Reads a Gmsh file into a new body, *solid, NULL on failure: of its tetrahedra (dim 3), or of its triangles, which
+// have one z (2). cq_solid_close frees it. CQ_OK, CQ_IO, CQ_MEMORY, or CQ_INVALID for another dim.
 cq_status cq_solid_open(const char *path, int32_t dim, cq_solid **solid) {
   *solid = NULL;
   if (dim != 2 && dim != 3) return cq_fail(CQ_INVALID, "a body of %dD is wanted, 2 and 3 are allowed", dim);
@@ -368,6 +379,7 @@ cq_status cq_solid_open(const char *path, int32_t dim, cq_solid **solid) {
   return status;
 }
 
+// Frees a body; NULL: does nothing.
 void cq_solid_close(cq_solid *s) {
   if (!s) return;
   cq_free(s->node);
@@ -382,6 +394,7 @@ void cq_solid_close(cq_solid *s) {
   cq_free(s);
 }
 
+// Fills info with the counts and the box of a body.
 void cq_solid_describe(const cq_solid *s, cq_solid_info *info) {
   *info = (cq_solid_info){ .cell_count = s->cell_count, .face_count = s->face_count, .group_count = s->group_count,
                            .wall_count = s->wall_count, .cavity_count = s->cavity_count };
@@ -389,6 +402,7 @@ void cq_solid_describe(const cq_solid *s, cq_solid_info *info) {
   memcpy(info->upper, s->upper, sizeof info->upper);
 }
 
+// Sets the centre {cells, dim} and the volume {cells} (area in 2D) of each cell.
 void cq_solid_cells(const cq_solid *s, double *center, double *volume) {
   const int width = s->dim + 1;
   memcpy(volume, s->volume, (size_t)s->cell_count * sizeof *volume);

@@ -38,7 +38,7 @@ int solid_order_tuples(const void *a, const void *b);     // by nodes alone
 // order go round counterclockwise (in the plane: along it, the cell is on the left): 1; or the other way: -1.
 int solid_face(const cq_solid *solid, int32_t face, double area[3], double center[3]);
 void solid_face_nodes(const cq_solid *solid, int32_t face, int32_t node[3]);     // ascending; -1 for a third in 2D
-// Groups and walls from the file. cell_of {file->cell}: the cell that an element became.
+// Fills groups and walls from the file. cell_of {file->cell}: the cell that an element became.
 cq_status solid_find_groups(cq_solid *solid, const gmsh_file *file, const int32_t *cell_of, const char *path);
 cq_status solid_find_cavities(cq_solid *solid);
 

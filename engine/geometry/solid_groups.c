@@ -39,7 +39,8 @@ static int by_group(const void *a, const void *b) {
   return order ? order : (p->of > q->of) - (p->of < q->of);
 }
 
-// The physical groups of an element by their numbers: NULL and 0 where it is in none.
+// Sets *tags to the physical groups of an element of dimension dim by their numbers, and returns their count; NULL and
+// 0 if it is in none.
 static int32_t groups_of(const gmsh_file *file, const gmsh_element *element, int32_t dim, const int32_t **tags) {
   *tags = &element->owner;
   if (!file->by_entity) return element->owner != 0;
@@ -50,7 +51,7 @@ static int32_t groups_of(const gmsh_file *file, const gmsh_element *element, int
   return found ? found->count : 0;
 }
 
-// Appends one membership (which element is in which physical group) to a list.
+// Appends one membership (which element is in which physical group) to a list. CQ_OK or CQ_MEMORY.
 static cq_status add(gmsh_list *list, membership one) {
   membership *item = gmsh_push(list, sizeof *item);
   if (!item) return CQ_MEMORY;
@@ -58,7 +59,7 @@ static cq_status add(gmsh_list *list, membership one) {
   return CQ_OK;
 }
 
-// Lists the memberships of cells in physical groups.
+// Appends the memberships of cells in physical groups to a list. CQ_OK or CQ_MEMORY.
 static cq_status add_cells(const gmsh_file *file, const int32_t *cell_of, gmsh_list *list) {
   const gmsh_element *element = file->cell.item;
   for (int64_t e = 0; e < file->cell.count; e++) {
@@ -69,7 +70,8 @@ static cq_status add_cells(const gmsh_file *file, const int32_t *cell_of, gmsh_l
   return CQ_OK;
 }
 
-// How many cells have this face, 0 to 2; `first` gets where they stand in the sorted list of cells' faces.
+// The number of cells that have this face, 0 to 2; *first is set to their first entry in the sorted list of cells'
+// faces.
 static int32_t cells_with(const cq_solid *s, const gmsh_element *face, const solid_tuple **first) {
   solid_tuple key = { .node = { -1, -1, -1, -1 } };
   const solid_tuple *end = s->tuple + (size_t)s->cell_count * ((size_t)s->dim + 1), *at;
@@ -85,7 +87,7 @@ static int32_t cells_with(const cq_solid *s, const gmsh_element *face, const sol
   return at + 1 < end && !solid_order_tuples(at + 1, &key) ? 2 : 1;
 }
 
-// A quadrangle in a physical group would be a hole in its wall.
+// CQ_OK, or CQ_IO for a quadrangle in a physical group, which would be a hole in its wall.
 static cq_status check_quads(const gmsh_file *file, const char *path) {
   const gmsh_element *element = file->quad.item;
   for (int64_t e = 0; e < file->quad.count; e++) {
@@ -97,7 +99,8 @@ static cq_status check_quads(const gmsh_file *file, const char *path) {
   return CQ_OK;
 }
 
-// Lists the memberships of faces in physical groups, each with the cells that it belongs to.
+// Appends the memberships of faces in physical groups to a list, one for each cell that a face belongs to. CQ_OK,
+// CQ_MEMORY, or CQ_IO for a face of no cell.
 static cq_status add_faces(const cq_solid *s, const gmsh_file *file, gmsh_list *list, const char *path) {
   const gmsh_element *element = file->face.item;
   for (int64_t e = 0; e < file->face.count; e++) {
@@ -117,7 +120,7 @@ static cq_status add_faces(const cq_solid *s, const gmsh_file *file, gmsh_list *
 
 // ---- names ----------------------------------------------------------------------------------------------------------
 
-// The name of a physical group; "surface_3" for one without a name.
+// Copies the name of a membership's physical group into out; "surface_3" for one without a name.
 static void name_group(const gmsh_file *file, const membership *one, char out[GMSH_NAME]) {
   const gmsh_name key = { .dim = one->dim, .tag = one->tag };
   const gmsh_name *found = file->name.count ? bsearch(&key, file->name.item, (size_t)file->name.count, sizeof key,
@@ -127,7 +130,7 @@ static void name_group(const gmsh_file *file, const membership *one, char out[GM
   else snprintf(out, GMSH_NAME, "%s_%d", kind[one->dim - 1], one->tag);
 }
 
-// Refuses a body with two groups of one name.
+// CQ_OK, CQ_MEMORY, or CQ_IO for a body with two groups of one name.
 static cq_status check_names(const cq_solid *s, const char *path) {
   const solid_group **list = cq_alloc((size_t)s->group_count + 1, sizeof *list, "mesh groups");
   if (!list) return CQ_MEMORY;
@@ -143,7 +146,8 @@ static cq_status check_names(const cq_solid *s, const char *path) {
 
 // ---- from memberships to groups and walls ---------------------------------------------------------------------------
 
-// Fills one group: its cells, each once, and the wall of its faces.
+// Fills the last group of the body from its memberships: its cells, each once, and the wall of its faces. members,
+// walls: counts of filled entries of s->member and s->wall_face, which it advances.
 static void fill_group(cq_solid *s, const membership *list, int64_t count, int32_t *members, int32_t *walls) {
   solid_group *group = s->group + s->group_count - 1;
   const int faces = list[0].dim < s->dim;
@@ -166,7 +170,7 @@ static void fill_group(cq_solid *s, const membership *list, int64_t count, int32
   wall->between /= 2;            // each was found in both of its cells
 }
 
-// Makes a group of each run of equal groups in the sorted list of memberships.
+// Adds a group to the body for each run of equal groups in the sorted list of memberships.
 static void fill_groups(cq_solid *s, const gmsh_file *file, const membership *list, int64_t count) {
   int32_t members = 0, walls = 0;
   for (int64_t i = 0, j; i < count; i = j) {
@@ -178,7 +182,7 @@ static void fill_groups(cq_solid *s, const gmsh_file *file, const membership *li
   }
 }
 
-// A surface that the file names and that has no element is a wall without faces.
+// Adds a wall without faces for each surface that the file names and that has no element. list: of memberships, sorted.
 static void add_empty_walls(cq_solid *s, const gmsh_file *file, const gmsh_list *list) {
   const gmsh_name *name = file->name.item;
   for (int64_t n = 0; n < file->name.count; n++) {
@@ -192,13 +196,15 @@ static void add_empty_walls(cq_solid *s, const gmsh_file *file, const gmsh_list 
   }
 }
 
-// Groups in a sorted list of memberships.
+// The number of groups in a sorted list of memberships.
 static int64_t count_runs(const membership *list, int64_t count) {
   int64_t runs = count > 0;
   for (int64_t k = 1; k < count; k++) runs += list[k].dim != list[k - 1].dim || list[k].tag != list[k - 1].tag;
   return runs;
 }
 
+// Fills groups and walls of a body from the physical groups of the file. cell_of: the cell that an element became.
+// CQ_OK, CQ_MEMORY, or CQ_IO for a face of no cell, or two groups of one name.
 cq_status solid_find_groups(cq_solid *s, const gmsh_file *file, const int32_t *cell_of, const char *path) {
   gmsh_list list = { 0 };
   if (file->entity.count) qsort(file->entity.item, (size_t)file->entity.count, sizeof(gmsh_entity), by_entity);
@@ -226,12 +232,14 @@ cq_status solid_find_groups(cq_solid *s, const gmsh_file *file, const int32_t *c
   return status ? status : check_names(s, path);
 }
 
+// The name of a group of cells, or of those at a group of faces; *count: of its cells. NULL beyond the last.
 const char *cq_solid_group(const cq_solid *s, int32_t group, int64_t *count) {
   if (group < 0 || group >= s->group_count) return NULL;
   *count = s->group[group].count;
   return s->group[group].name;
 }
 
+// Copies the numbers of a group's cells {count}, ascending, from 0.
 void cq_solid_group_cells(const cq_solid *s, int32_t group, int32_t *cell) {
   const solid_group *g = s->group + group;
   memcpy(cell, s->member + g->first, (size_t)g->count * sizeof *cell);

@@ -20,8 +20,8 @@ static int by_rim(const void *a, const void *b) {
   return (p->face > q->face) - (p->face < q->face);
 }
 
-// The edges of a wall's faces, `dim` of each, sorted so that faces that share an edge are neighbours in the list {count
-// * dim}. The caller frees it.
+// The edges of a wall's faces (in 2D their ends), `dim` of each, sorted so that faces that share an edge are neighbours
+// in the list {count * dim}; NULL without memory. The caller frees it.
 static rim *rims_of(const cq_solid *s, const int32_t *face, int32_t count) {
   rim *list = cq_alloc((size_t)count + 1, (size_t)s->dim * sizeof *list, "walls of a mesh");
   for (int32_t k = 0; k < count && list; k++) {
@@ -37,7 +37,7 @@ static rim *rims_of(const cq_solid *s, const int32_t *face, int32_t count) {
   return list;
 }
 
-// The first entry after i with another edge; edges are sorted.
+// The place of the first entry after i that is another edge; edges are sorted.
 static int32_t next_rim(const rim *list, int32_t i, int32_t end) {
   int32_t j = i + 1;
   while (j < end && list[j].low == list[i].low && list[j].high == list[i].high) j++;
@@ -65,7 +65,7 @@ static int by_place(const void *a, const void *b) {
 }
 
 // Joins the faces of the surface that share an edge into pieces: root_of(parent, f) is then the first face of the piece
-// of f.
+// of f. CQ_OK or CQ_MEMORY.
 static cq_status join_faces(const cq_solid *s, int32_t *parent) {
   const int32_t end = s->face_count * s->dim;
   rim *list = rims_of(s, s->face, s->face_count);
@@ -82,8 +82,8 @@ static cq_status join_faces(const cq_solid *s, int32_t *parent) {
   return CQ_OK;
 }
 
-// Volume between a face and a place near it, the area vector pointing away from the solid; its sum over a closed wall
-// is the enclosed volume. size, center: area and middle of the face.
+// The volume between a face and the place `from`, the area vector pointing away from the solid; its sum over a closed
+// wall is the enclosed volume. *size, center: set to area and middle of the face.
 static double share(const cq_solid *s, int32_t face, const double from[3], double *size, double center[3]) {
   double area[3], sum = 0, square = 0;
   solid_face(s, face, area, center);
@@ -95,7 +95,8 @@ static double share(const cq_solid *s, int32_t face, const double from[3], doubl
   return sum / s->dim;
 }
 
-// Sums up the connected pieces of a wall, and keeps those that enclose a cavity, in the order of their places.
+// Sums up the connected pieces of a surface in `list`, keeps there those that enclose a cavity, in the order of their
+// places, and returns their count.
 static int32_t measure_pieces(const cq_solid *s, const int32_t *parent, piece *list) {
   int32_t count = 0;
   for (int32_t k = 0; k < s->face_count; k++) {
@@ -117,7 +118,7 @@ static int32_t measure_pieces(const cq_solid *s, const int32_t *parent, piece *l
 }
 
 // Makes each cavity a wall of the body and appends it to the others. parent: a face's piece; list: the pieces; place:
-// of a face's piece among the cavities, -1: it is none.
+// set to the cavity of each piece, -1: it is none. CQ_OK or CQ_MEMORY.
 static cq_status append(cq_solid *s, const int32_t *parent, const piece *list, int32_t *place) {
   const int32_t before = s->wall_count ? s->wall[s->wall_count - 1].first + s->wall[s->wall_count - 1].count : 0;
   solid_wall *wall = cq_alloc((size_t)(s->wall_count + s->cavity_count), sizeof *wall, "walls of a mesh");
@@ -147,6 +148,7 @@ static cq_status append(cq_solid *s, const int32_t *parent, const piece *list, i
   return CQ_OK;
 }
 
+// Appends a wall "cavity_1", ... for each cavity of the body, in the order of their places. CQ_OK or CQ_MEMORY.
 cq_status solid_find_cavities(cq_solid *s) {
   const size_t n = (size_t)s->face_count + 1;
   static const char what[] = "walls of a mesh";
@@ -166,8 +168,8 @@ cq_status solid_find_cavities(cq_solid *s) {
 
 // ---- readouts -------------------------------------------------------------------------------------------------------
 
-// Counts the edges along which a wall is open, since a pressure needs a closed one, and finds the place of the first
-// for the error.
+// Sets open_count and open_at of info: the number of edges along which a wall is open, since a pressure needs a closed
+// one, and the place of the first for the error. CQ_OK or CQ_MEMORY.
 static cq_status find_open(const cq_solid *s, const solid_wall *w, cq_solid_wall_info *info) {
   const int32_t end = w->count * s->dim;
   if (!end) return CQ_OK;
@@ -186,7 +188,7 @@ static cq_status find_open(const cq_solid *s, const solid_wall *w, cq_solid_wall
   return CQ_OK;
 }
 
-// Faces of a wall, ascending, belong to cells in ascending order.
+// The number of cells that have faces in a wall. Its faces are ascending, so they belong to cells in ascending order.
 static int32_t count_cells(const cq_solid *s, const solid_wall *w) {
   const int32_t *face = s->wall_face + w->first, width = s->dim + 1;
   int32_t count = 0;
@@ -194,6 +196,8 @@ static int32_t count_cells(const cq_solid *s, const solid_wall *w) {
   return count;
 }
 
+// Fills info of a wall: its name, counts, area, enclosed volume and open edges. CQ_OK, CQ_MEMORY, or CQ_INVALID for a
+// wall that there is not.
 cq_status cq_solid_wall(const cq_solid *s, int32_t wall, cq_solid_wall_info *info) {
   if (wall < 0 || wall >= s->wall_count)
     return cq_fail(CQ_INVALID, "wall %d of a mesh is wanted, it has %d", wall, s->wall_count);
@@ -210,9 +214,9 @@ cq_status cq_solid_wall(const cq_solid *s, int32_t wall, cq_solid_wall_info *inf
   return find_open(s, w, info);
 }
 
-// Replaces the faces of one cell by one area vector, the sum of their N A, and one arm from the cell's centre c to the
-// wall. A face with centre c_f sweeps the volume J (c_f - c) . N A under the cell's deformation; one arm for all faces
-// needs arm . sum(N A) = sum((c_f - c) . N A): it is the mean of c_f - c by area, corrected along sum(N A).
+// Sets, for `count` faces of one cell, one area vector, the sum of their N A, and one arm from the cell's centre c to
+// the wall. A face with centre c_f sweeps the volume J (c_f - c) . N A under the cell's deformation; one arm for all
+// faces needs arm . sum(N A) = sum((c_f - c) . N A): it is the mean of c_f - c by area, corrected along sum(N A).
 static void fold(const cq_solid *s, const int32_t *face, int32_t count, double *area, double *arm) {
   const int width = s->dim + 1;
   const int32_t *corner = s->corner + (size_t)(face[0] / width) * (size_t)width;
@@ -244,6 +248,8 @@ static void fold(const cq_solid *s, const int32_t *face, int32_t count, double *
   }
 }
 
+// Sets the cells of a wall {cells}, their area vectors N A out of the solid, and arms from the cell's centre to the
+// wall {cells, dim}: with them the volume of a closed wall is exact under any deformation of the cells.
 void cq_solid_wall_cells(const cq_solid *s, int32_t wall, int32_t *cell, double *area, double *arm) {
   const solid_wall *w = s->wall + wall;
   const int32_t *face = s->wall_face + w->first, width = s->dim + 1;
@@ -254,6 +260,8 @@ void cq_solid_wall_cells(const cq_solid *s, int32_t wall, int32_t *cell, double 
   }
 }
 
+// Sets the nodes of a wall's faces {faces, dim}, turned so that their area vectors point into the solid, and the nodes'
+// places {faces, dim, dim}.
 void cq_solid_wall_faces(const cq_solid *s, int32_t wall, int32_t *to, double *corner) {
   const solid_wall *w = s->wall + wall;
   for (int32_t f = 0; f < w->count; f++) {

@@ -13,7 +13,7 @@ static uint32_t little_endian(const char *at) {
   return (uint32_t)b[3] << 24 | (uint32_t)b[2] << 16 | (uint32_t)b[1] << 8 | b[0];
 }
 
-// Reads `count` triangles of a binary STL file.
+// Reads `count` triangles of a binary STL file into a mesh. CQ_OK or the error of mesh_add.
 static cq_status read_binary(cq_mesh *m, const char *bytes, uint32_t count) {
   cq_status status = mesh_begin_part(m, "");
   for (uint32_t t = 0; t < count && !status; t++) {
@@ -32,7 +32,7 @@ static cq_status read_binary(cq_mesh *m, const char *bytes, uint32_t count) {
 // the corners of a facet, as far as they were read
 typedef struct facet { double corner[9]; int have; } facet;
 
-// Reads the three numbers of a "vertex" line of a text STL file.
+// Reads the three numbers of a "vertex" line of a text STL file into the facet. CQ_OK or CQ_IO.
 static cq_status read_vertex(mesh_text *text, char *numbers, facet *f) {
   if (f->have == 9)
     return cq_fail(CQ_IO, "mesh '%s' has a facet of more than three corners in line %ld", text->path, text->line);
@@ -44,7 +44,8 @@ static cq_status read_vertex(mesh_text *text, char *numbers, facet *f) {
   return CQ_OK;
 }
 
-// Ends a facet of a text STL file: adds its triangle, refuses other counts of corners.
+// Ends a facet of a text STL file: adds its triangle to the mesh. CQ_OK, CQ_IO for another count of corners than three,
+// or the error of mesh_add.
 static cq_status end_facet(cq_mesh *m, const mesh_text *text, facet *f) {
   if (f->have != 9)
     return cq_fail(CQ_IO, "mesh '%s' has a facet of %d corners in line %ld, three are wanted", text->path, f->have / 3,
@@ -57,7 +58,7 @@ static cq_status end_facet(cq_mesh *m, const mesh_text *text, facet *f) {
 // Where a line of a text STL file may be the last: not in a facet, nor in a word that is cut.
 typedef enum place { IN_FACET, BETWEEN_FACETS, AFTER_SOLID } place;
 
-// Reads the triangles of an STL file of text.
+// Reads the triangles of an STL file of text, a part for each "solid". CQ_OK or an error.
 static cq_status read_text(cq_mesh *m, mesh_text *text) {
   facet f = { .have = 0 };
   place at = BETWEEN_FACETS;
@@ -79,6 +80,8 @@ static cq_status read_text(cq_mesh *m, mesh_text *text) {
   return !status && at == IN_FACET ? cq_fail(CQ_IO, "mesh '%s' is cut off in a facet", text->path) : status;
 }
 
+// Reads the triangles of an STL file, binary or text, into a mesh. CQ_OK, CQ_IO, CQ_MEMORY, or CQ_INVALID for triangles
+// that no mesh may have.
 cq_status mesh_read_stl(cq_mesh *m, const char *path) {
   mesh_text text;
   cq_status status = mesh_text_read(&text, path);

@@ -12,7 +12,8 @@
 static const long FILE_MAX = 1L << 30;     // [byte]
 static const char BLANK[] = " \t\v\f";
 
-// Reads a whole mesh file into memory.
+// Reads a whole mesh file into text->bytes, with a zero at its end. CQ_OK, CQ_MEMORY, or CQ_IO for a folder, too large
+// a file, or one that cannot be read.
 static cq_status read_all(FILE *file, const char *path, mesh_text *text) {
   struct stat kind;
   if (!fstat(fileno(file), &kind) && S_ISDIR(kind.st_mode))
@@ -29,6 +30,7 @@ static cq_status read_all(FILE *file, const char *path, mesh_text *text) {
                       : cq_fail(CQ_IO, "cannot read mesh '%s': it became shorter while it was read", path);
 }
 
+// Reads a whole mesh file into memory; mesh_text_free frees it, also after a failure. CQ_OK, CQ_IO or CQ_MEMORY.
 cq_status mesh_text_read(mesh_text *text, const char *path) {
   *text = (mesh_text){ .path = path };
   FILE *file = fopen(path, "rb");
@@ -38,6 +40,7 @@ cq_status mesh_text_read(mesh_text *text, const char *path) {
   return status;
 }
 
+// Goes to the first line of a text. CQ_OK, or CQ_IO if it holds a byte of zero.
 cq_status mesh_text_begin(mesh_text *text) {
   if (memchr(text->bytes, 0, text->length))
     return cq_fail(CQ_IO, "mesh '%s' is no text: it holds a byte of zero", text->path);
@@ -47,12 +50,14 @@ cq_status mesh_text_begin(mesh_text *text) {
   return CQ_OK;
 }
 
+// The bytes, 3 or 0, of a mark of UTF-8 at the beginning of a text.
 size_t mesh_text_mark(const mesh_text *text) {
   return text->length >= 3 && !memcmp(text->bytes, "\xef\xbb\xbf", 3) ? 3 : 0;
 }
 
-// Ends at a line feed, a carriage return or both. A backslash before the end joins the next line: there a vertical tab
-// stands for the end from then on, so that lines can be counted again.
+// The next line without its first blanks and its end; NULL after the last. It ends at a line feed, a carriage return or
+// both. A backslash before the end joins the next line: there a vertical tab stands for the end from then on, so that
+// lines can be counted again.
 char *mesh_text_line(mesh_text *text) {
   if (text->cut) *text->cut = text->was;
   text->cut = NULL;
@@ -75,6 +80,7 @@ char *mesh_text_line(mesh_text *text) {
   return line + strspn(line, BLANK);
 }
 
+// Sets *word to the next word of a line and *at behind it; returns its length, 0: there is none.
 int mesh_text_word(char **at, const char **word) {
   char *begin = *at + strspn(*at, BLANK);
   size_t length = strcspn(begin, BLANK);
@@ -83,6 +89,7 @@ int mesh_text_word(char **at, const char **word) {
   return (int)length;
 }
 
+// Copies a line without blanks around it into name, cut to the length of a name.
 void mesh_text_rest(const char *line, char name[MESH_PART_NAME]) {
   line += strspn(line, BLANK);
   size_t length = strlen(line);
@@ -92,14 +99,15 @@ void mesh_text_rest(const char *line, char name[MESH_PART_NAME]) {
   name[length] = 0;
 }
 
+// Does a line begin with this word, in capitals or not?
 int mesh_text_is(const char *line, const char *keyword) {
   size_t n = strlen(keyword);
   return !strncasecmp(line, keyword, n) && (!line[n] || strchr(BLANK, line[n]));
 }
 
-// Reads the first `length` characters of word as a decimal number, with or without an exponent, into number. 1, or 0 if
-// they are no number or not finite. strtod alone would follow the locale's decimal point, and take hexadecimal numbers,
-// infinity and NaN.
+// Reads the first `length` characters of a word as a decimal number, with or without an exponent, into number. Returns
+// 1, or 0 if they are no number or not finite. strtod alone would follow the locale's decimal point, and take
+// hexadecimal numbers, infinity and NaN.
 int mesh_text_number(const char *word, int length, double *number) {
   static locale_t plain;
   if (!plain) plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -109,6 +117,8 @@ int mesh_text_number(const char *word, int length, double *number) {
   return end == word + length && isfinite(*number);
 }
 
+// Reads the numbers of a line, at most `most`, and returns how many there are; -1, with a sentence, if there are more,
+// or a word is not a finite number.
 int mesh_text_numbers(const mesh_text *text, char *at, int most, double *number) {
   const char *word;
   int count = 0;
@@ -126,4 +136,5 @@ int mesh_text_numbers(const mesh_text *text, char *at, int most, double *number)
   return count;
 }
 
+// Frees the bytes of a text.
 void mesh_text_free(mesh_text *text) { cq_free(text->bytes); }
