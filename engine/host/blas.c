@@ -9,8 +9,7 @@
 extern const char *openblas_get_corename(void);
 
 #if defined(__x86_64__)
-// The kernels of OpenBLAS, by their name there, that suit this processor best; NULL where the choice is left to
-// OpenBLAS.
+// The name in OpenBLAS of the kernels that suit this processor best; NULL to leave the choice to OpenBLAS.
 static const char *best_kernels(void) {
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl"))
@@ -18,9 +17,12 @@ static const char *best_kernels(void) {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? "Haswell" : NULL;
 }
 #else
+// NULL: on other processors the choice is left to OpenBLAS.
 static const char *best_kernels(void) { return NULL; }
 #endif
 
+// Starts the program again with other kernels of OpenBLAS, if OpenBLAS does not know the processor and they are not
+// chosen already. Returns if there is nothing to do, or if that fails.
 void cq_host_choose_blas(const char *executable, char **argv) {
   static const char variable[] = "OPENBLAS_CORETYPE";
   const char *best = best_kernels();

@@ -55,8 +55,8 @@ static void leave(int k) {
   here.clients[k] = NULL;
 }
 
-// Appends bytes to what a client is to be sent; 0: there is no memory, or the reader is too far behind. Functions below
-// that queue something return the same.
+// Appends bytes to what a client is to be sent. Returns 1, or 0: there is no memory, or the reader is too far behind.
+// answer, refuse, send_event and begin_events return the same.
 static int queue(client *c, const char *bytes, size_t size) {
   if (c->sent > 0) {
     memmove(c->out, c->out + c->sent, c->size - c->sent);
@@ -72,7 +72,7 @@ static int queue(client *c, const char *bytes, size_t size) {
   return 1;
 }
 
-// Queues an HTTP response to a client, after which the connection closes; 0: there is no memory.
+// Queues an HTTP response to a client, after which the connection closes. Returns 1, or 0 if it cannot be queued.
 static int answer(client *c, const char *status, const char *kind, const char *body, size_t size) {
   char head[512];
   const int length = snprintf(head, sizeof head,
@@ -82,10 +82,10 @@ static int answer(client *c, const char *status, const char *kind, const char *b
   return queue(c, head, (size_t)length) && queue(c, body, size);
 }
 
-// Queues an HTTP response with an error status.
+// Queues an HTTP response with an error status, such as "404 Not Found". Returns 1, or 0 if it cannot be queued.
 static int refuse(client *c, const char *status) { return answer(c, status, "text/plain", status, strlen(status)); }
 
-// Finds the value of a header of a request; returns its length, -1 if it is not there.
+// Sets *value to the value of a header of a request; returns its length, -1 if it is not there.
 static int header(const char *request, const char *name, const char **value) {
   const size_t length = strlen(name);
   for (const char *line = strstr(request, "\r\n"); line && line[2] != '\r'; line = strstr(line + 2, "\r\n")) {
@@ -97,6 +97,7 @@ static int header(const char *request, const char *name, const char **value) {
   return -1;
 }
 
+// Are the first `length` characters of a value this text?
 static int equals(const char *value, int length, const char *wanted) {
   return length == (int)strlen(wanted) && strncmp(value, wanted, (size_t)length) == 0;
 }
@@ -116,14 +117,15 @@ static int is_ours(const char *request) {
   return 0;
 }
 
-// Queues a server-sent event.
+// Queues a server-sent event of this name to a client. Returns 1, or 0 if it cannot be queued.
 static int send_event(client *c, const char *name, const char *text, size_t size) {
   char head[2 * WORD];
   const int length = snprintf(head, sizeof head, "event: %s\ndata: ", name);
   return queue(c, head, (size_t)length) && queue(c, text, size) && queue(c, "\n\n", 2);
 }
 
-// Makes a client one that events are sent to, beginning with the last event of each kind.
+// Makes a client one that events are sent to, beginning with the last event of each kind. Returns 1, or 0 if they
+// cannot be queued.
 static int begin_events(client *c) {
   static const char head[] = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
                              "X-Content-Type-Options: nosniff\r\n\r\n";
@@ -135,7 +137,8 @@ static int begin_events(client *c) {
   return 1;
 }
 
-// Answers a whole request. command: filled with the name of one that was given.
+// Answers a whole request. command: set to the name of a command that was posted. Returns 1, or 0 if the answer cannot
+// be queued.
 static int serve(client *c, char command[WORD + 1]) {
   char method[8], path[WORD + 2], token[WORD + 1], wanted[4 * WORD];
   if (sscanf(c->request, "%7s %65[^? ]?token=%64[0-9a-f]", method, path, token) != 3 || path[0] != '/'
@@ -151,8 +154,8 @@ static int serve(client *c, char command[WORD + 1]) {
   return strcmp(path, "/events") == 0 ? begin_events(c) : refuse(c, "404 Not Found");
 }
 
-// Reads what a client has sent so far of a request, and answers the request once it is complete; 0: the connection is
-// over.
+// Reads the bytes of a request that a client has sent so far, and answers the request once it is complete; command: set
+// to the name of one that was posted. Returns 1, or 0: the connection is over.
 static int take(client *c, char command[WORD + 1]) {
   const ssize_t got = recv(c->socket, c->request + c->had, REQUEST - c->had, 0);
   if (got <= 0) return got < 0 && (errno == EAGAIN || errno == EINTR);
@@ -167,7 +170,7 @@ static int take(client *c, char command[WORD + 1]) {
   return c->had < REQUEST || refuse(c, "431 Request Header Fields Too Large");
 }
 
-// Sends as much of the queue as the socket takes now; 0: the connection is over.
+// Sends as much of the queue as the socket takes now. Returns 1, or 0: the connection is over.
 static int give(client *c) {
   while (c->sent < c->size) {
     const ssize_t sent = send(c->socket, c->out + c->sent, c->size - c->sent, MSG_NOSIGNAL);
@@ -208,7 +211,8 @@ static void end_all(void) {
   here.page = NULL;
 }
 
-// open(port, token, page): the port, which the system chooses for 0; nil and why
+// Lua: open(port, token, page) begins to listen. Returns the port, which the system chooses for 0, or nil and the
+// reason.
 static int open_listener(lua_State *lua) {
   size_t token_size, page_size;
   const int port = (int)luaL_checkinteger(lua, 1);
@@ -238,8 +242,8 @@ static int open_listener(lua_State *lua) {
   return 1;
 }
 
-// poll(milliseconds): waits so long (0 unless given) for clients, accepts them and answers what they ask, which nothing
-// else does. Gives the command that one of them gave, or nothing.
+// Lua: poll(milliseconds) waits so long (0 unless given) for clients, accepts them and answers their requests, which
+// nothing else does. Returns the command that one of them gave, or nothing.
 static int poll_listener(lua_State *lua) {
   char command[WORD + 1] = "";
   struct pollfd wanted[CLIENTS + 1] = { { .fd = here.socket, .events = POLLIN } };
@@ -261,8 +265,8 @@ static int poll_listener(lua_State *lua) {
   return 1;
 }
 
-// send(name, text): sends an event to all who listen. The last event of each name is kept for those who come later.
-// Returns how many listen
+// Lua: send(name, text) sends an event to all who listen; returns their number. The last event of each name is kept for
+// those who come later.
 static int send_to_all(lua_State *lua) {
   size_t size;
   const char *name = luaL_checkstring(lua, 1), *text = luaL_checklstring(lua, 2, &size);
@@ -286,13 +290,14 @@ static int send_to_all(lua_State *lua) {
   return 1;
 }
 
-// Lua: closes the listener.
+// Lua: close() closes the listener and its connections.
 static int close_listener(lua_State *lua) {
   (void)lua;
   end_all();
   return 0;
 }
 
+// Pushes the table of a listener for one page on this machine: open, poll, send, close.
 void cq_host_push_listener(lua_State *lua) {
   static const luaL_Reg functions[] = {
     { "open", open_listener }, { "poll", poll_listener }, { "send", send_to_all }, { "close", close_listener },

@@ -18,7 +18,8 @@ static int has_library(const char *root) {
   return length > 0 && (size_t)length < sizeof path && access(path, R_OK) == 0;
 }
 
-// The tree that holds lua/cq: CQLUA_ROOT, a parent of the executable, or where make install put it.
+// Sets root to the tree that holds lua/cq: CQLUA_ROOT, a parent of the executable, or where make install put it.
+// Returns 1, or 0 if none of them holds the library.
 static int find_root(const char *executable, char root[PATH_MAX]) {
   const char *chosen = getenv("CQLUA_ROOT");
   if (chosen && *chosen) {
@@ -42,14 +43,15 @@ static int find_root(const char *executable, char root[PATH_MAX]) {
   return has_library(root);
 }
 
-// Lua: an error message with the stack; for errors in program.lua itself, which catches and reports those of a script.
+// Lua: returns an error message with the stack; for errors in program.lua itself, which catches and reports those of a
+// script.
 static int add_traceback(lua_State *lua) {
   const char *message = lua_tostring(lua, 1);
   luaL_traceback(lua, lua, message ? message : "an error that is not a string", 1);
   return 1;
 }
 
-// Lua: makes the table of the machine's functions that the Lua library requires.
+// Lua: returns the table of require "cq.host", the machine's functions.
 static int open_library(lua_State *lua) {
   const char *executable = lua_tostring(lua, lua_upvalueindex(1));
   const char *root = lua_tostring(lua, lua_upvalueindex(2));
@@ -57,7 +59,7 @@ static int open_library(lua_State *lua) {
   return 1;
 }
 
-// package.path begins with the library; "cq.host" is there without a file.
+// Sets Lua's package.path, which begins with the library, and makes "cq.host" a module without a file.
 static void set_paths(lua_State *lua, const char *executable, const char *root) {
   lua_getglobal(lua, "package");
   lua_getfield(lua, -1, "path");
@@ -95,6 +97,8 @@ static int run_program(lua_State *lua, int argc, char **argv) {
   return (int)lua_tointeger(lua, -1);
 }
 
+// The program: finds its Lua library, runs main of cq.program, and returns its exit code; EXIT_BROKEN without a
+// library, or if the output could not be written.
 int main(int argc, char **argv) {
   char executable[PATH_MAX], root[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", executable, sizeof executable - 1);

@@ -7,7 +7,7 @@
 #include "host.h"
 #include <lauxlib.h>
 
-// next(table, key): the next key and its value, or nil
+// Lua: next(table, key) returns the next key and its value, or nil after the last.
 static int next_pair(lua_State *lua) {
   luaL_checktype(lua, 1, LUA_TTABLE);
   lua_settop(lua, 2);
@@ -16,7 +16,7 @@ static int next_pair(lua_State *lua) {
   return 1;
 }
 
-// Lua's pairs for plain tables: returns next, the table and nil.
+// Lua: pairs(table), for plain tables, returns next, the table and nil.
 static int pairs_of(lua_State *lua) {
   luaL_checktype(lua, 1, LUA_TTABLE);
   lua_pushvalue(lua, lua_upvalueindex(1));
@@ -25,6 +25,7 @@ static int pairs_of(lua_State *lua) {
   return 3;
 }
 
+// Sets the globals pairs and next to functions of C, which LuaJIT never compiles.
 void cq_host_open_pairs(lua_State *lua) {
   lua_pushcfunction(lua, next_pair);
   lua_pushvalue(lua, -1);

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
-// Handles Ctrl-C: asks running loops to stop; a second one ends the program.
+// Handles Ctrl-C, SIGTERM and SIGHUP: asks running loops to stop; a second signal ends the program.
 static void on_signal(int number) {
   static const char text[] = "\ncqlua: stopping at the next iteration; once more to quit at once\n";
   // the second one finds the default action
@@ -15,6 +15,7 @@ static void on_signal(int number) {
   if (write(STDERR_FILENO, text, sizeof text - 1) < 0) return;
 }
 
+// Makes on_signal the handler of Ctrl-C, SIGTERM and, unless it is ignored, SIGHUP; ignores SIGXFSZ.
 void cq_host_catch_signals(void) {
   struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
   sigemptyset(&action.sa_mask);

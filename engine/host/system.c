@@ -35,7 +35,7 @@ static int success(lua_State *lua) {
   return 1;
 }
 
-// Makes one folder; 0 if it is there afterwards.
+// Makes one folder. Returns 0 if it is there afterwards, else -1, with errno.
 static int make_one(const char *path) {
   struct stat status;
   if (mkdir(path, 0777) == 0) return 0;
@@ -46,7 +46,7 @@ static int make_one(const char *path) {
   return -1;
 }
 
-// make_folder(path): with its parents; true, or nil and why
+// Lua: make_folder(path) makes a folder with its parents. Returns true, or nil and the reason.
 static int make_folder(lua_State *lua) {
   char path[PATH_MAX];
   size_t length;
@@ -64,7 +64,7 @@ static int make_folder(lua_State *lua) {
   return make_one(path) != 0 ? failure(lua) : success(lua);
 }
 
-// kind(path): "file", "folder", "other", or nil and why
+// Lua: kind(path) returns "file", "folder" or "other", or nil and the reason.
 static int kind(lua_State *lua) {
   struct stat status;
   if (stat(luaL_checkstring(lua, 1), &status) != 0) return failure(lua);
@@ -75,7 +75,7 @@ static int kind(lua_State *lua) {
 // When the program began, by the clock that file systems stamp their files with: it ticks every few milliseconds.
 static struct timespec began;
 
-// changed(path): was it written since the program began?
+// Lua: changed(path): was the file written since the program began? Returns true or false, or nil and the reason.
 static int changed(lua_State *lua) {
   struct stat status;
   if (lstat(luaL_checkstring(lua, 1), &status) != 0) return failure(lua);
@@ -84,7 +84,7 @@ static int changed(lua_State *lua) {
   return 1;
 }
 
-// resolve(path): absolute, without links and dots; nil and why
+// Lua: resolve(path) returns the absolute path, without links and dots, or nil and the reason.
 static int resolve(lua_State *lua) {
   char path[PATH_MAX];
   if (!realpath(luaL_checkstring(lua, 1), path)) return failure(lua);
@@ -92,7 +92,7 @@ static int resolve(lua_State *lua) {
   return 1;
 }
 
-// entries(folder): names in no order, or nil and why
+// Lua: entries(folder) returns a list of the names in it, in no order, or nil and the reason.
 static int entries(lua_State *lua) {
   DIR *folder = opendir(luaL_checkstring(lua, 1));
   if (!folder) return failure(lua);
@@ -107,8 +107,8 @@ static int entries(lua_State *lua) {
   return 1;
 }
 
-// lock(folder): keeps other processes out until unlock(number), or until this one ends. The number; false where another
-// has it; nil and why where that cannot be known
+// Lua: lock(folder) keeps other processes out until unlock(number), or until this one ends. Returns the number; false
+// if another process has the lock; nil and the reason where that cannot be known.
 static int lock(lua_State *lua) {
   const int folder = open(luaL_checkstring(lua, 1), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return failure(lua);
@@ -124,13 +124,13 @@ static int lock(lua_State *lua) {
   return 1;
 }
 
-// unlock(number): gives up the lock that lock(folder) returned.
+// Lua: unlock(number) gives up the lock for which lock(folder) returned this number.
 static int unlock(lua_State *lua) {
   close((int)luaL_checkinteger(lua, 1));
   return 0;
 }
 
-// terminal(fd): columns, or nil when it is not a terminal
+// Lua: terminal(fd) returns the columns of a terminal, or nothing if the file is none.
 static int terminal(lua_State *lua) {
   const int file = (int)luaL_checkinteger(lua, 1);
   struct winsize size = { 0 };
@@ -140,7 +140,7 @@ static int terminal(lua_State *lua) {
   return 1;
 }
 
-// system(): "Linux 6.1.0 x86_64", host name
+// Lua: system() returns a text such as "Linux 6.1.0 x86_64", and the host name.
 static int operating_system(lua_State *lua) {
   struct utsname names;
   if (uname(&names) != 0) return failure(lua);
@@ -149,14 +149,14 @@ static int operating_system(lua_State *lua) {
   return 2;
 }
 
-// processors(): that this program may use
+// Lua: processors() returns the number of processors that this program may use.
 static int processors(lua_State *lua) {
   cpu_set_t set;
   lua_pushinteger(lua, sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1);
   return 1;
 }
 
-// listen(): takes back an interruption, and the next Ctrl-C is again the first
+// Lua: listen() takes back an interruption, and the next Ctrl-C is again the first.
 static int listen_again(lua_State *lua) {
   (void)lua;
   cq_interrupt(0);
@@ -164,7 +164,7 @@ static int listen_again(lua_State *lua) {
   return 0;
 }
 
-// "gcc 12.2.0": what this program was built with
+// Pushes the name of the compiler that built this program, "gcc 12.2.0".
 static void push_compiler(lua_State *lua) {
 #ifdef __clang__
   lua_pushfstring(lua, "clang %d.%d.%d", __clang_major__, __clang_minor__, __clang_patchlevel__);
@@ -173,6 +173,8 @@ static void push_compiler(lua_State *lua) {
 #endif
 }
 
+// Pushes the table of require "cq.host": functions of the machine, declarations of the engine, version, compiler,
+// executable and root.
 void cq_host_push(lua_State *lua, const char *executable, const char *root) {
   static const luaL_Reg functions[] = {
       {"make_folder", make_folder}, {"kind", kind},         {"entries", entries},         {"lock", lock},
