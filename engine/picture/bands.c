@@ -14,7 +14,7 @@ typedef struct share {
   _Atomic int32_t next;          // first row that nobody has taken
 } share;
 
-// A thread's work: takes one band of rows after another until none is left.
+// A thread's work: takes one band of rows of the share after another until none is left; returns NULL.
 static void *work(void *argument) {
   share *s = argument;
   for (;;) {
@@ -24,6 +24,8 @@ static void *work(void *argument) {
   }
 }
 
+// The number of threads to draw with: as wanted, or one for each core that this process may use for 0; at most
+// THREADS_MAX.
 int32_t thread_count(int32_t wanted) {
   cpu_set_t cores;
   int32_t count = wanted;
@@ -31,7 +33,8 @@ int32_t thread_count(int32_t wanted) {
   return count < THREADS_MAX ? count : THREADS_MAX;
 }
 
-// Calls function(context, first, last) for all rows, in bands that threads share.
+// Calls function(context, first, last) for all rows 0 to rows - 1, in bands of `band` rows that up to `threads` threads
+// share; returns when all are done.
 void in_bands(int32_t threads, int32_t rows, int32_t band, band_function *function, void *context) {
   share s = { .function = function, .context = context, .rows = rows, .band = band };
   pthread_t helper[THREADS_MAX];

@@ -2,27 +2,27 @@
 #include "lattice.h"
 #include <math.h>
 
-// Index along axis d of the bin that x lies in; the nearest one for x outside.
+// The index along axis d of the bin that x lies in; of the nearest one for x outside.
 static int32_t place_of(const bins *b, int d, double x) {
   double i = floor((x - b->lower[d]) / b->size);
   return i > 0 ? (i < b->count[d] ? (int32_t)i : b->count[d] - 1) : 0;
 }
 
-// The number of the box that a place lies in.
+// The number of the bin that a place lies in, or of the nearest one.
 static int64_t bin_of(const bins *b, const double *x) {
   int64_t k = 0;
   for (int d = 0; d < b->dim; d++) k = k * b->count[d] + place_of(b, d, x[d]);
   return k;
 }
 
-// Are all coordinates finite?
+// Are all dim coordinates of a place finite?
 static int is_place(const double *x, int dim) {
   for (int d = 0; d < dim; d++) if (!isfinite(x[d])) return 0;
   return 1;
 }
 
-// Sorts particles into bins of a size, for bins_visit; larger ones where there would be many more than particles.
-// Places that are not finite are in none.
+// Sorts n particles at position {n, dim} into bins of a size, for bins_visit; larger ones if there would be many more
+// than particles. Places that are not finite are in none. CQ_OK or CQ_MEMORY.
 cq_status bins_fill(bins *b, int32_t dim, int32_t n, const double *position, double size) {
   double upper[3] = { 0 };
   *b = (bins){ .dim = dim, .count = { 1, 1, 1 }, .size = size };
@@ -60,13 +60,14 @@ cq_status bins_fill(bins *b, int32_t dim, int32_t n, const double *position, dou
   return CQ_OK;
 }
 
+// Frees the lists of bins, and empties the struct.
 void bins_free(bins *b) {
   cq_free(b->start);
   cq_free(b->particle);
   *b = (bins){ 0 };
 }
 
-// Calls visit for each particle within a radius of a place, with its distance.
+// Calls visit(context, particle, distance) for each particle within a radius of a place, always in the same order.
 void bins_visit(const bins *b, const double *position, const double place[3], double radius,
                 void (*visit)(void *context, int32_t particle, double distance), void *context) {
   int32_t lo[3] = { 0 }, hi[3] = { 0 };

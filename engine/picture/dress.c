@@ -8,7 +8,7 @@
 // [sample] a cell of the plane that is larger has colours that pass into its neighbours'
 #define BLEND 6
 
-// The colour of each vertex, the mean of those of the particles that carry it {vertices}.
+// Sets out {vertices} to the colour of each vertex, the mean of those of the particles that carry it, by weight.
 static void mix_colours(const cq_skin *s, const uint32_t *rgba, uint32_t *out) {
   for (int64_t v = 0; v < s->vertex_count; v++) {
     float sum[4] = { 0 }, weight = 0;
@@ -24,7 +24,7 @@ static void mix_colours(const cq_skin *s, const uint32_t *rgba, uint32_t *out) {
 
 // ---- space ----------------------------------------------------------------------------------------------------------
 
-// Draws the particles that flow or are alone as balls in space.
+// Draws the particles that flow or are alone as balls in space. CQ_OK or CQ_MEMORY.
 static cq_status draw_balls(cq_picture *p, const cq_skin *s, const double *position, const uint32_t *rgba) {
   double *centre = cq_alloc((size_t)s->n + 1, 4 * sizeof *centre, "particles of a picture"),
          *radius = centre + 3 * s->n;
@@ -49,7 +49,8 @@ static double length2(const double *a, const double *b) {
   return dot3(v, v);
 }
 
-// Draws the faces of a body's surface in space, two triangles each, with their normals and colours.
+// Draws the faces of a body's surface in space, two triangles for each quad, with their normals and colours: those of
+// the vertices, `mixed`, or if that is NULL of the particles. CQ_OK or CQ_MEMORY.
 static cq_status draw_faces(cq_picture *p, const cq_skin *s, const uint32_t *rgba, const uint32_t *mixed) {
   size_t most = 2 * (size_t)s->face_count + 1;
   double *corner = cq_alloc(most, 9 * sizeof *corner, "surface of a body"),
@@ -82,8 +83,8 @@ static cq_status draw_faces(cq_picture *p, const cq_skin *s, const uint32_t *rgb
 
 // ---- the plane ------------------------------------------------------------------------------------------------------
 
-// Fills the samples within a quadrangle; a sample on the edge of two belongs to one. stripes: draws one of so many
-// samples, 0: all.
+// Fills the samples within a quadrangle of corners q {4, 2} [sample]; a sample on the edge of two belongs to one.
+// stripes: the period of slanted stripes [sample], of which a quarter is drawn; 0: all is filled.
 static void fill_quad(cq_picture *p, const double q[8], uint32_t rgba, int32_t stripes) {
   double low = fmin(fmin(q[1], q[3]), fmin(q[5], q[7])), high = fmax(fmax(q[1], q[3]), fmax(q[5], q[7]));
   uint32_t solid = premultiply(rgba, 255);
@@ -120,7 +121,7 @@ static uint32_t between(const uint32_t tint[4], double a, double b) {
   return out;
 }
 
-// Fills a large cell of the plane in patches, of colours between those of its corners.
+// Fills a large cell of the plane in parts x parts patches, of colours between those of its corners.
 static void fill_blended(cq_picture *p, const double q[8], const uint32_t tint[4], int parts) {
   for (int i = 0; i < parts; i++)
     for (int j = 0; j < parts; j++) {
@@ -135,7 +136,7 @@ static void fill_blended(cq_picture *p, const double q[8], const uint32_t tint[4
     }
 }
 
-// The corners of a cell in the plane [samples].
+// Sets q to the corners {4, 2} of a cell in the plane [sample].
 static void quad_of(const cq_picture *p, const cq_skin *s, const face *f, double q[8]) {
   for (int k = 0; k < 4; k++) {
     q[2 * k] = sample_x(p, s->x[2 * f->vertex[k]]);
@@ -143,6 +144,7 @@ static void quad_of(const cq_picture *p, const cq_skin *s, const face *f, double
   }
 }
 
+// Hatches, in 2D, the cells of a skin whose particles are marked {n}.
 void cq_picture_hatch(cq_picture *p, const cq_skin *s, const uint8_t *marked, uint32_t rgba) {
   for (int64_t i = 0; i < s->face_count && s->dim == 2; i++) {
     double q[8];
@@ -151,7 +153,7 @@ void cq_picture_hatch(cq_picture *p, const cq_skin *s, const uint8_t *marked, ui
   }
 }
 
-// Under the cells, a line along each side where parts of different lattices meet: they may gape by a little.
+// Draws, under the cells, a line along each side where parts of different lattices meet: they may gape by a little.
 static void draw_joints(cq_picture *p, const cq_skin *s, const uint32_t *rgba) {
   static const int corner[4][2] = { { 0, 3 }, { 1, 2 }, { 0, 1 }, { 3, 2 } };
   for (int64_t i = 0; i < s->face_count && !s->is_mesh; i++) {
@@ -171,7 +173,8 @@ static void draw_joints(cq_picture *p, const cq_skin *s, const uint32_t *rgba) {
   }
 }
 
-// Draws the cells of a body in the plane, with blended colours where they are large on the canvas.
+// Draws the cells of a body in the plane, with blended colours (mixed: of the vertices, or NULL) if they are large on
+// the canvas.
 static void draw_cells(cq_picture *p, const cq_skin *s, const uint32_t *rgba, const uint32_t *mixed) {
   draw_joints(p, s, rgba);
   for (int64_t i = 0; i < s->face_count; i++) {
@@ -219,6 +222,9 @@ static void draw_alone(cq_picture *p, const cq_skin *s, const double *position, 
   }
 }
 
+// Draws a skin, with a colour for each particle {n}: each cell its own, or, if blend, one passing into the next. In 2D
+// with an outline of some width [pixel], 0: none; in 3D into the surfaces of the camera. CQ_OK, CQ_MEMORY, or
+// CQ_INVALID in 3D without a camera.
 cq_status cq_picture_skin(cq_picture *p, const cq_skin *s, const double *position, const uint32_t *rgba, int32_t blend,
                           double outline) {
   if (s->dim == 3 && !p->space) return no_camera();

@@ -11,7 +11,7 @@ static inline double edge_crossing(double ax, double ay, double bx, double by, d
   return ay < by ? ax + (y - ay) * (bx - ax) / (by - ay) : bx + (y - by) * (ax - bx) / (ay - by);
 }
 
-// Samples [first, last) of a canvas row whose middles lie in a facet.
+// Finds the samples [first, last) of a canvas row, w wide, whose middles lie in a facet; returns 0 if there are none.
 static inline int facet_span(const facet *f, int32_t row, int32_t w, int32_t *first, int32_t *last) {
   double y = row + 0.5, lo = INFINITY, hi = -INFINITY;
   for (int i = 0, j = 2; i < 3; j = i++) {
@@ -33,13 +33,14 @@ typedef struct facet_scan {      // shares of the corners along a row, each over
   float area;
 } facet_scan;
 
-// Prepares the scan of a triangle; 0 if it has no area on the canvas.
+// Prepares the scan of a facet; returns 0 if it has no area on the canvas.
 static inline int facet_begin(const facet *f, facet_scan *s) {
   s->area = (f->x[1] - f->x[0]) * (f->y[2] - f->y[0]) - (f->x[2] - f->x[0]) * (f->y[1] - f->y[0]);
   return isfinite(s->area) && fabsf(s->area) > 1e-9f;
 }
 
-// Begins a row: perspective barycentric coordinates at its first sample, and their change from sample to sample.
+// Begins a row of the scan at sample `first`: perspective barycentric coordinates there, and their change from sample
+// to sample.
 static inline void facet_row(const facet *f, facet_scan *s, int32_t row, int32_t first) {
   float y = (float)row + 0.5f, x = (float)first + 0.5f, inverse = 1 / s->area;
   for (int i = 0; i < 3; i++) {
@@ -49,7 +50,8 @@ static inline void facet_row(const facet *f, facet_scan *s, int32_t row, int32_t
   }
 }
 
-// The shares of a facet's corners at a sample, and the depth there.
+// Sets the shares of a facet's corners at the sample `along` samples behind the first of the row; returns the depth
+// there.
 static inline float facet_at(const facet_scan *s, int32_t along, float share[3]) {
   float sum = 0;
   for (int i = 0; i < 3; i++) {
@@ -61,7 +63,7 @@ static inline float facet_at(const facet_scan *s, int32_t along, float share[3])
   return depth;
 }
 
-// The normal at a sample, interpolated from the corners' by their shares.
+// Sets the unit normal at a sample, interpolated from the corners' by their shares.
 static inline void facet_normal(const facet *f, const float share[3], float normal[3]) {
   for (int d = 0; d < 3; d++)
     normal[d] = share[0] * f->normal[0][d] + share[1] * f->normal[1][d] + share[2] * f->normal[2][d];

@@ -23,24 +23,25 @@ typedef struct finder {
   bins boxes;
 } finder;
 
-// The position of particle p.
+// The position of particle p {dim}.
 static const double *at(const finder *f, int32_t p) { return f->x + (size_t)p * (size_t)f->l->dim; }
-// The vector from particle p to its next lattice neighbour along axis d.
+// The vector {dim} from particle p to its next lattice neighbour along axis d, to be read or set.
 static double *axis_of(const lattice *l, int32_t p, int d) {
   return l->axis + ((size_t)p * (size_t)l->dim + (size_t)d) * (size_t)l->dim;
 }
-// The lattice neighbour of particle p along axis d, below (side 0) or above (1); -1: none.
+// The lattice neighbour of particle p along axis d, below (side 0) or above (1), to be read or set; -1: none.
 static int32_t *link_of(const lattice *l, int32_t p, int d, int side) {
   return l->link + ((size_t)p * (size_t)l->dim + (size_t)d) * 2 + side;
 }
 
+// The dot product of two vectors of dim components.
 static double dot(const double *a, const double *b, int dim) {
   double sum = 0;
   for (int d = 0; d < dim; d++) sum += a[d] * b[d];
   return sum;
 }
 
-// The area or volume of a cell, from its axes.
+// The volume (area in 2D) of a cell, from its axes {dim, dim}.
 static double cell_volume(const lattice *l, const double *axis) {
   if (l->dim == 2) return fabs(axis[0] * axis[3] - axis[1] * axis[2]);
   double across[3];
@@ -53,7 +54,7 @@ static double cell_volume(const lattice *l, const double *axis) {
 typedef struct near_one { double distance; int32_t particle; } near_one;
 typedef struct near_list { near_one of[NEAR_MAX]; int count; int32_t self; const uint8_t *loose; } near_list;
 
-// Callback of bins_visit: lists a particle near the one that is looked at, with its distance.
+// Callback of bins_visit: lists a particle near the one that is looked at, with its distance, unless it is loose.
 static void note(void *context, int32_t particle, double distance) {
   near_list *list = context;
   if (particle == list->self || !(distance > 0) || (list->loose && list->loose[particle]) || list->count == NEAR_MAX)
@@ -61,15 +62,15 @@ static void note(void *context, int32_t particle, double distance) {
   list->of[list->count++] = (near_one){ distance, particle };
 }
 
-// Order of qsort: the nearest first.
+// Order for qsort: the nearest first.
 static int nearer(const void *a, const void *b) {
   const near_one *x = a, *y = b;
   if (x->distance != y->distance) return x->distance < y->distance ? -1 : 1;
   return (x->particle > y->particle) - (x->particle < y->particle);
 }
 
-// Puts the axes of a lattice into the order and directions nearest to the world's, so that all lattices of a scene are
-// numbered alike.
+// Puts the axes of a lattice {dim, dim}, in place, into the order and directions nearest to the world's, so that all
+// lattices of a scene are numbered alike.
 static void order_axes(double *axis, int dim) {
   for (int d = 0; d < dim; d++) {
     int best = d;
@@ -85,7 +86,7 @@ static void order_axes(double *axis, int dim) {
 }
 
 // Begins a lattice at particle p, whose axes are the ways to its nearest neighbours that are perpendicular to each
-// other; 0 if there are too few, or if they span another volume than the particle's.
+// other. Returns 1, or 0 if there are too few, or if they span another volume than the particle's.
 static int begin(const finder *f, int32_t p) {
   lattice *l = f->l;
   int dim = l->dim, found = 0;
@@ -113,7 +114,7 @@ static int begin(const finder *f, int32_t p) {
 
 typedef struct nearest { int32_t particle; double distance; int32_t self; const uint8_t *loose; } nearest;
 
-// Callback of bins_visit: keeps the nearest particle.
+// Callback of bins_visit: keeps the nearest particle in a `nearest`, unless it is loose.
 static void keep_nearest(void *context, int32_t particle, double distance) {
   nearest *best = context;
   if (particle == best->self || (best->loose && best->loose[particle]) || !(distance < best->distance)) return;
@@ -159,7 +160,8 @@ static void leave(lattice *l, int32_t p) {
   for (int k = 0; k < 2 * l->dim; k++) *link_of(l, p, 0, k) = -1;
 }
 
-// Finds all lattices of the particles, by growing each from a first particle.
+// Finds all lattices of the particles, by growing each from a first particle. queue {n}: work memory. If too few
+// particles lie on a lattice, none does afterwards.
 static void find(const finder *f, int32_t *queue) {
   lattice *l = f->l;
   int32_t counted = 0, wanted = 0;
@@ -192,7 +194,8 @@ static void find(const finder *f, int32_t *queue) {
 //      p '     ' q
 typedef struct meeting { const finder *f; int32_t p, d, side, best; double off; } meeting;
 
-// Callback of bins_visit: looks for the particle of another lattice whose cell touches that of p at its open side.
+// Callback of bins_visit: keeps the particle of another lattice whose cell touches that of p at its open side, the
+// nearest to fitting, in a `meeting`.
 static void note_meeting(void *context, int32_t q, double distance) {
   meeting *m = context;
   const lattice *l = m->f->l;
@@ -255,8 +258,8 @@ typedef struct covering {
   int found, changed;            // is the middle in a cell?
 } covering;
 
-// Callback of bins_visit: notes whether the cell of particle q covers a place, and cuts what it covers off the open
-// part low to high of a side.
+// Callback of bins_visit: notes in a `covering` whether the cell of particle q covers a place, and cuts the part that
+// it covers off the open part low to high of a side.
 static void note_cell(void *context, int32_t q, double distance) {
   covering *c = context;
   const lattice *l = c->f->l;
@@ -282,7 +285,8 @@ static void note_cell(void *context, int32_t q, double distance) {
   if (to >= c->high && from < c->high) c->high = from, c->changed = 1;
 }
 
-// Marks open sides of cells that other cells cover: they are inside of the body and no surface.
+// Marks, in `covered` and `open`, open sides of cells that other cells cover: they are inside of the body and no
+// surface. reach: within which other cells are looked for [length].
 static void find_covered(const finder *f, double reach) {
   lattice *l = f->l;
   for (int32_t p = 0; p < l->n; p++)
@@ -308,7 +312,8 @@ static void find_covered(const finder *f, double reach) {
     }
 }
 
-// Finds the lattices that particles lie on: links to neighbours, axes of cells, and open sides.
+// Finds the lattices that particles at position {n, dim} lie on: links to neighbours, axes of cells, and open sides.
+// loose {n}: 1 for particles on none; NULL: there are none. CQ_OK or CQ_MEMORY.
 cq_status lattice_find(lattice *l, int32_t dim, int32_t n, const double *position, const double *volume,
                        const uint8_t *loose) {
   *l = (lattice){ .dim = dim, .n = n };
@@ -343,6 +348,7 @@ cq_status lattice_find(lattice *l, int32_t dim, int32_t n, const double *positio
   return status;
 }
 
+// Frees the arrays of a lattice, and empties the struct.
 void lattice_free(lattice *l) {
   cq_free(l->link);
   cq_free(l->axis);

@@ -8,7 +8,7 @@ enum { SKY_TAPS = 10, SUN_TAPS = 16 };      // neighbours asked how much sky, an
 
 // ---- the sun: height of the highest surface along the light ---------------------------------------------------------
 
-// World coordinates to those of the shadow map: two in texels, and the height towards the sun.
+// Sets out to the world's place x in coordinates of the shadow map: two in texels, and the height towards the sun.
 static void to_light(const space *s, const double x[3], double out[3]) {
   double q[3] = { x[0] - s->def.focus[0], x[1] - s->def.focus[1], x[2] - s->def.focus[2] };
   out[0] = 0.5 * SHADOW_SIDE + s->texels * dot3(q, s->light_right);
@@ -16,7 +16,7 @@ static void to_light(const space *s, const double x[3], double out[3]) {
   out[2] = dot3(q, s->light);
 }
 
-// Draws a ball into the shadow map.
+// Draws a ball into the shadow map: each texel keeps the greatest height towards the sun.
 void shadow_sphere(space *s, const double centre[3], double radius) {
   double c[3], r = radius * s->texels;
   to_light(s, centre, c);
@@ -38,7 +38,7 @@ typedef struct casting {
   int64_t count;
 } casting;
 
-// A triangle of the world in the coordinates of the shadow map.
+// A triangle of corners x {3, 3} in the world, in the coordinates of the shadow map.
 static cast_one from_sun(const space *s, const double x[9]) {
   cast_one t = { .least = { INFINITY, INFINITY }, .most = { -INFINITY, -INFINITY } };
   for (int i = 0; i < 3; i++) {
@@ -71,13 +71,14 @@ static void cast(space *s, const cast_one *t, int32_t first, int32_t last) {
     }
 }
 
-// Draws all triangles into rows [first, last) of the shadow map.
+// Draws all triangles of a `casting` into rows [first, last) of the shadow map.
 static void cast_band(void *context, int32_t first, int32_t last) {
   const casting *c = context;
   for (int64_t i = 0; i < c->count; i++) cast(c->picture->space, c->of + i, first, last);
 }
 
-// Draws opaque triangles into the shadow map. corner {n, 3, 3}.
+// Draws those of n triangles of corners {n, 3, 3} and colours {n, 3} that are opaque into the shadow map. CQ_OK or
+// CQ_MEMORY.
 cq_status shadow_triangles(cq_picture *p, int64_t n, const double *corner, const uint32_t *rgba) {
   cast_one *of = cq_alloc((size_t)n + 1, sizeof *of, "shadows of a picture");
   if (!of) return CQ_MEMORY;
@@ -90,8 +91,9 @@ cq_status shadow_triangles(cq_picture *p, int64_t n, const double *corner, const
   return CQ_OK;
 }
 
-// The share of texels of the shadow map around x, in a disc wide enough to hide them, that the sun reaches; 1 beyond
-// the map. If all of the rim agrees, the inner ones are not read.
+// The share of texels of the shadow map around the place x, in a disc wide enough to hide them, that the sun reaches; 1
+// beyond the map. bias: height by which an occluder must stand above x [length]. If all of the rim agrees, the inner
+// ones are not read.
 double sunlight(const space *s, const double x[3], double bias) {
   static const float disc[SUN_TAPS][2] = {
     { 6, 0 }, { 0, 6 }, { -6, 0 }, { 0, -6 }, { 4, 4 }, { -4, 4 }, { -4, -4 }, { 4, -4 },
@@ -119,7 +121,7 @@ typedef struct looking {
   float tap[16][SKY_TAPS][2];    // a spiral of neighbours, in 16 turns
 } looking;
 
-// The first sample of a pixel in the depth buffer.
+// The sample at the upper left of pixel x, y in the depth buffer.
 static const surface *seen(const cq_picture *p, int32_t x, int32_t y) {
   return p->space->surfaces + (size_t)y * (size_t)p->samples * (size_t)p->w + (size_t)x * (size_t)p->samples;
 }
@@ -159,7 +161,8 @@ static float open_sky(const looking *l, int32_t x, int32_t y) {
   return (float)larger(0, 1 - 2.2f * hidden / SKY_TAPS);
 }
 
-// Ambient occlusion of every other pixel, as the black squares of a chess board; the blur fills in the others.
+// Sets the ambient occlusion of every other pixel of rows [first, last), as the black squares of a chess board; the
+// blur fills in the others. context: a `looking`.
 static void look(void *context, int32_t first, int32_t last) {
   const looking *l = context;
   const cq_picture *p = l->picture;
@@ -169,7 +172,8 @@ static void look(void *context, int32_t first, int32_t last) {
       p->space->occlusion[y * p->width + x] = (uint8_t)(255 * open_sky(l, x, y));
 }
 
-// Averages the ambient occlusion of rows [first, last) over the neighbours of each pixel.
+// Averages the ambient occlusion of rows [first, last) over the neighbours of each pixel, into `scratch`. context: a
+// `looking`.
 static void blur(void *context, int32_t first, int32_t last) {
   const looking *l = context;
   const cq_picture *p = l->picture;
@@ -187,14 +191,14 @@ static void blur(void *context, int32_t first, int32_t last) {
     }
 }
 
-// Copies the depth of each pixel's first sample, for ambient occlusion.
+// Copies the depth of each pixel's first sample in rows [first, last), for ambient occlusion. context: the picture.
 static void note_depth(void *context, int32_t first, int32_t last) {
   const cq_picture *p = context;
   for (int32_t y = first; y < last; y++)
     for (int32_t x = 0; x < p->width; x++) p->space->depth[y * p->width + x] = seen(p, x, y)->depth;
 }
 
-// Finds the box of pixels around bodies, the only ones where something may hide the sky.
+// Sets the box of pixels around bodies, the only ones where something may hide the sky.
 static void around_bodies(looking *l) {
   const cq_picture *p = l->picture;
   int32_t *box = l->box;
@@ -218,8 +222,8 @@ static void around_bodies(looking *l) {
   }
 }
 
-// Computes for each pixel how much of the sky reaches it (ambient occlusion), from the depths around it, and blurs
-// that.
+// Sets for each pixel the share of the sky that reaches it (ambient occlusion) in 1/255, from the depths around it,
+// blurred.
 void find_sky(cq_picture *p) {
   space *s = p->space;
   looking l = { .picture = p, .reach = 0.09 * s->def.focus_radius };

@@ -88,6 +88,7 @@ static inline double sample_length(const cq_picture *p, double length) {
   return p->samples * (p->scale > 0 ? p->scale * length : length);
 }
 
+// A sample's number x cut to 0..n, also for numbers that no integer holds.
 static inline int32_t clamp_index(double x, int32_t n) {   // into 0..n, also for what no integer holds
   return x > 0 ? (x < n ? (int32_t)x : n) : 0;
 }

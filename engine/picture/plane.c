@@ -9,7 +9,7 @@ static uint32_t mixed(const paving *g, double t) {
   return out;
 }
 
-// How much of a pixel's footprint, as wide as it is, lies on lines of half width `half` around the whole numbers:
+// The share of a pixel's footprint, a length, that lies on lines of half width `half` around the whole numbers:
 // antialiasing of a grid.
 static double line_share(double x, double half, double footprint, double per_footprint) {
   double distance = fabs(x - floor_of(x + 0.5));
@@ -28,8 +28,8 @@ static uint32_t tile(const paving *g, double a, double b, double footprint) {
   return mixed(g, 0.04 + calm * (0.55 * line + (odd ? 0.025 : -0.025)));
 }
 
-// The colour of the ground at a point (a, b) of its plane; endless ground fades far away. footprint: size of a pixel
-// there.
+// The colour of the ground at a point (a, b) of its plane, 0 if none; endless ground fades far away. footprint: size of
+// a pixel there.
 uint32_t pave(const space *s, const paving *g, double a, double b, double footprint) {
   double open = 1, du = a - g->focus[0], dv = b - g->focus[1];
   // endless ground fades far away
@@ -45,7 +45,7 @@ typedef struct laying {
   uint32_t number;
 } laying;
 
-// Draws the ground into rows [first, last) of the depth buffer.
+// Draws the ground into rows [first, last) of the depth buffer. context: a `laying`.
 static void lay(void *context, int32_t first, int32_t last) {
   const laying *l = context;
   const cq_picture *p = l->picture;
@@ -79,6 +79,8 @@ static void lay(void *context, int32_t first, int32_t last) {
   }
 }
 
+// Adds a plane to a scene with a camera, drawn by depth. CQ_OK, or CQ_INVALID without a camera, for axes that are none,
+// or for too many planes.
 cq_status cq_picture_plane(cq_picture *p, const cq_plane *plane) {
   space *s = p->space;
   if (!s) return no_camera();

@@ -7,7 +7,7 @@
 static float to_linear[256];
 static uint8_t to_display[4097];
 
-// Fills the tables between display and linear colour (gamma 2.2).
+// Fills the tables between display colour and linear colour (gamma 2.2).
 static void fill(void) {
   for (int i = 0; i < 256; i++) to_linear[i] = powf((float)i / 255, 2.2f);
   for (int i = 0; i <= 4096; i++) to_display[i] = (uint8_t)(255 * pow(i / 4096.0, 1 / 2.2) + 0.5);
@@ -19,7 +19,7 @@ void fill_tables(void) {
   pthread_once(&once, fill);
 }
 
-// A colour times the light that falls on it, in linear light, plus a highlight.
+// A colour times the light {3} that falls on it, in linear light, plus a highlight.
 static uint32_t lit(uint32_t rgba, const double factor[3], double shine) {
   uint32_t out = rgba & 255;
   for (int c = 0; c < 3; c++) {
@@ -48,7 +48,7 @@ uint32_t lit_body(const cq_picture *p, const double n[3], const double ray[3], d
   return lit(rgba, factor, shine);
 }
 
-// The direction from the camera through a point of the canvas [samples].
+// Sets the direction from the camera through a point of the canvas [sample].
 static void ray_at(const cq_picture *p, double x, double y, double ray[3]) {
   const space *s = p->space;
   double a = (x - 0.5 * p->w) * s->per_focal, b = (0.5 * p->h - y) * s->per_focal;
@@ -75,7 +75,8 @@ static uint32_t shade_plane(const cq_picture *p, uint32_t number, double x, doub
   return lit(rgba, factor, 0);
 }
 
-// The colour of a body's surface: normal n, at a depth, in sun or shadow. sky: its share of ambient light.
+// The colour of a body's surface in sun or shadow: normal n, depth and place `at` on the canvas [sample]. sky: the
+// share of the sky that reaches it.
 static uint32_t shade_body(const cq_picture *p, const double n[3], double depth, uint32_t rgba, const double at[2],
                            double sky) {
   const space *s = p->space;
@@ -87,7 +88,7 @@ static uint32_t shade_body(const cq_picture *p, const double n[3], double depth,
   return lit_body(p, n, ray, sky, sun, rgba);
 }
 
-// Do all samples of a pixel show one surface?
+// Do all samples of a pixel show one surface? first: its first sample.
 static int is_smooth(const cq_picture *p, const surface *first) {
   for (int32_t j = 0; j < p->samples; j++)
     for (int32_t i = 0; i < p->samples; i++) {
@@ -101,7 +102,8 @@ static int is_smooth(const cq_picture *p, const surface *first) {
   return 1;
 }
 
-// The colour of a pixel whose samples all show one surface: normal, depth and colour are averaged and shaded once.
+// The colour of pixel x, y, whose samples all show one surface: normal, depth and colour are averaged and shaded once.
+// first: its first sample; sky: the share of the sky that reaches it.
 static uint32_t shade_smooth(const cq_picture *p, const surface *first, int32_t x, int32_t y, double sky) {
   double at[2] = { (x + 0.5) * p->samples, (y + 0.5) * p->samples };
   if (first->kind == SURFACE_PLANE) return shade_plane(p, first->rgba, at[0], at[1], p->samples, sky);
@@ -119,7 +121,7 @@ static uint32_t shade_smooth(const cq_picture *p, const surface *first, int32_t 
   return shade_body(p, n, depth, rgba, at, sky);
 }
 
-// The colour of one sample: of the ground, of a body in its light, or none. sky: the share of the sky that reaches it.
+// The colour of the sample x, y, of the ground or of a body in its light. sky: the share of the sky that reaches it.
 static uint32_t shade_sample(const cq_picture *p, const surface *at, int32_t x, int32_t y, double sky) {
   double middle[2] = { x + 0.5, y + 0.5 }, n[3] = { at->nx, at->ny, at->nz };
   if (at->kind == SURFACE_PLANE) return shade_plane(p, at->rgba, middle[0], middle[1], 1, sky);
@@ -127,12 +129,12 @@ static uint32_t shade_sample(const cq_picture *p, const surface *at, int32_t x, 
   return shade_body(p, n, at->depth, at->rgba, middle, sky);
 }
 
-// Blends a colour over another.
+// Blends a premultiplied colour over another one, in place.
 static void cover(uint32_t *colour, uint32_t source) {
   *colour = (source & 255) == 255 ? source : over(source, *colour);
 }
 
-// Shades the pixels of some rows from the depth buffer.
+// Shades the pixels of rows [first, last) from the depth buffer. context: the picture.
 static void shade_rows(void *context, int32_t first, int32_t last) {
   const cq_picture *p = context;
   int32_t samples = p->samples;
@@ -155,6 +157,8 @@ static void shade_rows(void *context, int32_t first, int32_t last) {
     }
 }
 
+// Lights the surfaces of a scene with a camera, and draws the translucent ones over them. CQ_OK, CQ_MEMORY, or
+// CQ_INVALID without a camera.
 cq_status cq_picture_shade(cq_picture *p) {
   if (!p->space) return no_camera();
   fill_tables();

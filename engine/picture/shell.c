@@ -18,7 +18,8 @@ static int by_place(const void *a, const void *b) {
   return (p->corner > q->corner) - (p->corner < q->corner);
 }
 
-// Vertices of a mesh from its triangles: equal corners become one.
+// Sets vertices and faces of a skin from the triangles of a mesh, corner {triangles, 3, 3}: equal corners become one
+// vertex. CQ_OK or CQ_MEMORY.
 static cq_status number_vertices(cq_skin *s, int64_t triangles, const double *corner) {
   spot *spots = cq_alloc((size_t)(3 * triangles) + 1, sizeof *spots, "mesh of a body");
   s->faces = cq_alloc((size_t)triangles + 1, sizeof *s->faces, "mesh of a body");
@@ -54,7 +55,7 @@ static int by_vertex(const void *a, const void *b) {
   return (p->face > q->face) - (p->face < q->face);
 }
 
-// The normal of triangle f at rest.
+// Sets the unit normal of triangle f at rest.
 static void flat_normal(const cq_skin *s, int32_t f, double out[3]) {
   const int32_t *v = s->faces[f].vertex;
   double a[3], b[3];
@@ -67,7 +68,7 @@ static void flat_normal(const cq_skin *s, int32_t f, double out[3]) {
 }
 
 // Gives the faces around each vertex a common normal where the surface is smooth, and one for each side of a sharp
-// edge.
+// edge. CQ_OK or CQ_MEMORY.
 static cq_status number_normals(cq_skin *s) {
   wedge *wedges = cq_alloc((size_t)(3 * s->face_count) + 1, sizeof *wedges, "mesh of a body");
   if (!wedges) return CQ_MEMORY;
@@ -101,7 +102,7 @@ typedef struct gathering {
   int failed;
 } gathering;
 
-// Callback of bins_visit: keeps the least distance.
+// Callback of bins_visit: keeps the least distance in a `gathering`.
 static void find_least(void *context, int32_t particle, double distance) {
   gathering *g = context;
   (void)particle;
@@ -129,7 +130,7 @@ static void gather(void *context, int32_t particle, double distance) {
   g->s->bonds[g->count++] = (bond){ .particle = particle, .weight = (float)(share * share) };
 }
 
-// Finds for each vertex of the mesh the particles near it that will carry it, and their weights.
+// Finds for each vertex of the mesh the particles near it that will carry it, and their weights. CQ_OK or CQ_MEMORY.
 static cq_status bond_vertices(cq_skin *s) {
   double mean = 0, side = 0;
   for (int32_t p = 0; p < s->n; p++) mean += cbrt(fabs(s->volume[p])) / s->n;
@@ -155,7 +156,7 @@ static cq_status bond_vertices(cq_skin *s) {
   return status;
 }
 
-// The particle that weighs most in a triangle's vertices gives it its colour.
+// Sets the particle that gives each triangle its colour: the one that weighs most in its vertices.
 static void choose_particles(cq_skin *s) {
   for (int64_t i = 0; i < s->face_count; i++) {
     float most = -1;
@@ -170,8 +171,8 @@ static void choose_particles(cq_skin *s) {
   }
 }
 
-// Makes the surface of a body from its mesh: vertices, normals, and their bonds with particles. corner {triangles, 3,
-// 3}.
+// Makes the surface of a body from its mesh, corner {triangles, 3, 3}: vertices, normals, and their bonds with
+// particles. CQ_OK or CQ_MEMORY.
 cq_status shell_make(cq_skin *s, int64_t triangles, const double *corner) {
   cq_status status = number_vertices(s, triangles, corner);
   if (!status) status = number_normals(s);

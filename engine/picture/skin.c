@@ -7,8 +7,10 @@
 
 #define TORN  0.75               // [length of a link] between where two neighbours say that their common side is
 
+// Fills the definition of a skin with defaults.
 void cq_skin_init(cq_skin_def *def) { *def = (cq_skin_def){ .cookie = CQ_COOKIE }; }
 
+// Frees a skin; NULL: does nothing.
 void cq_skin_destroy(cq_skin *s) {
   if (!s) return;
   surface_free(s);
@@ -26,6 +28,7 @@ void cq_skin_destroy(cq_skin *s) {
   cq_free(s);
 }
 
+// The determinant of a matrix {dim, dim}.
 static double det_of(const double *m, int dim) {
   if (dim == 2) return m[0] * m[3] - m[1] * m[2];
   double across[3];
@@ -33,7 +36,7 @@ static double det_of(const double *m, int dim) {
   return dot3(m, across);
 }
 
-// The inverse of a matrix; the identity where it is singular.
+// Sets out to the inverse of a matrix {dim, dim}; the identity where it is singular.
 static void invert(const double *m, int dim, double *out) {
   double det = det_of(m, dim);
   memset(out, 0, (size_t)(dim * dim) * sizeof *out);
@@ -50,7 +53,7 @@ static void invert(const double *m, int dim, double *out) {
   }
 }
 
-// Takes the positions, volumes and deformations of the rest state.
+// Copies positions of the rest state from the definition, and sets volumes, and inverses of the deformations there.
 static void bind_rest(cq_skin *s, const cq_skin_def *def) {
   int dim = s->dim;
   size_t square = (size_t)(dim * dim);
@@ -67,6 +70,8 @@ static void bind_rest(cq_skin *s, const cq_skin_def *def) {
   }
 }
 
+// Makes a skin of particles where they are at rest, by their lattice or by a mesh, into *skin, NULL on failure. CQ_OK,
+// CQ_MEMORY, or CQ_INVALID for a definition that is none.
 cq_status cq_skin_create(const cq_skin_def *def, cq_skin **skin) {
   *skin = NULL;
   if (def->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "the skin was not filled by cq_skin_init");
@@ -110,7 +115,7 @@ cq_status cq_skin_create(const cq_skin_def *def, cq_skin **skin) {
 
 // ---- what still hangs together --------------------------------------------------------------------------------------
 
-// The place of a point that moves with particle p: x + F r, r from the particle at rest.
+// Sets out to the place of a point that moves with particle p: x + F r, r from the particle at rest. F: NULL for none.
 static void carry(const cq_skin *s, const double *x, const double *F, int32_t p, const double r[3], double out[3]) {
   int dim = s->dim;
   const double *at = x + (size_t)p * (size_t)dim, *m = F ? F + (size_t)p * (size_t)(dim * dim) : NULL;
@@ -140,7 +145,7 @@ static int is_torn(const cq_skin *s, const double *x, const double *F, int32_t p
   return !(gap < TORN * TORN * length);
 }
 
-// Cuts all links of particle p.
+// Cuts all links of particle p, on both sides, in broken_now.
 static void break_links(cq_skin *s, int32_t p) {
   for (int side = 0; side < 2 * s->dim; side++) {
     int32_t q = s->lattice.link[(size_t)p * 2 * (size_t)s->dim + (size_t)side];
@@ -150,7 +155,7 @@ static void break_links(cq_skin *s, int32_t p) {
 }
 
 // Finds the links of the lattice that are torn at places x and deformations F, and the particles that are alone then.
-// Returns 1 if that changed, so that the surface must be made again.
+// Returns 1 if they changed, so that the surface must be made again.
 static int find_torn(cq_skin *s, const double *x, const double *F) {
   memset(s->broken_now, 0, (size_t)s->n * sizeof *s->broken_now);
   for (int32_t p = 0; p < s->n; p++)
@@ -179,7 +184,7 @@ static int find_torn(cq_skin *s, const double *x, const double *F) {
 
 // ---- where it is now ------------------------------------------------------------------------------------------------
 
-// Moves the vertices of a surface with the particles that they are bonded to.
+// Sets the vertices of a surface where the particles that they are bonded to take them, at places x and deformations F.
 static void place_vertices(cq_skin *s, const double *x, const double *F) {
   int dim = s->dim;
   for (int64_t v = 0; v < s->vertex_count; v++) {
@@ -194,7 +199,7 @@ static void place_vertices(cq_skin *s, const double *x, const double *F) {
   }
 }
 
-// Normals of the deformed surface, means over the faces around each vertex.
+// Sets the normals of the deformed surface, means over the faces around each vertex.
 static void find_normals(cq_skin *s) {
   memset(s->normal, 0, (size_t)s->normal_count * 3 * sizeof *s->normal);
   for (int64_t i = 0; i < s->face_count; i++) {
@@ -214,7 +219,7 @@ static void find_normals(cq_skin *s) {
   for (int64_t k = 0; k < s->normal_count; k++) normalize3(s->normal + 3 * k);
 }
 
-// The size of a particle that is drawn alone; in the plane also the shape that F gives its square.
+// Sets the size of particle p if it is drawn alone, else 0; in the plane also the shape that F gives its square.
 static void measure_alone(cq_skin *s, int32_t p, const double *deformation) {
   int dim = s->dim;
   s->size[p] = 0;
@@ -226,6 +231,8 @@ static void measure_alone(cq_skin *s, int32_t p, const double *deformation) {
   for (int k = 0; k < 4 && dim == 2; k++) s->cell[4 * (size_t)p + (size_t)k] = half * (F ? F[k] : k % 3 == 0);
 }
 
+// Moves the surface to where the particles are, and opens it where its lattice is torn. level {n}: cells of different
+// levels do not join, those of level 0 are not drawn; NULL: all are one. A mesh has no levels. CQ_OK or CQ_MEMORY.
 cq_status cq_skin_pose(cq_skin *s, const double *position, const double *deformation, const uint8_t *level) {
   if (!s->is_mesh) {
     int changed = find_torn(s, position, deformation) | !s->made;
@@ -246,7 +253,7 @@ cq_status cq_skin_pose(cq_skin *s, const double *position, const double *deforma
   return CQ_OK;
 }
 
-// The end points of an outline's edge, cut to its visible span.
+// Sets the end points of an edge of the outline, cut to its visible span.
 void skin_edge(const cq_skin *s, int64_t edge, double from[2], double to[2]) {
   const double *a = s->x + 2 * s->edge[2 * edge], *b = s->x + 2 * s->edge[2 * edge + 1];
   const float *span = s->span + 2 * edge;
@@ -256,6 +263,7 @@ void skin_edge(const cq_skin *s, int64_t edge, double from[2], double to[2]) {
   }
 }
 
+// Fills info with the counts of a skin, and the length of its outline.
 void cq_skin_describe(const cq_skin *s, cq_skin_info *info) {
   *info = (cq_skin_info){ .vertex_count = s->vertex_count, .face_count = s->face_count, .edge_count = s->edge_count };
   for (int32_t p = 0; p < s->n; p++) info->alone_count += s->apart[p] && s->level[p];
@@ -266,6 +274,7 @@ void cq_skin_describe(const cq_skin *s, cq_skin_info *info) {
   }
 }
 
+// Copies vertices {v, dim}, faces {f, 4}, and which particles are drawn alone {n}; NULL: not wanted.
 void cq_skin_read(const cq_skin *s, double *vertex, int32_t *faces, uint8_t *alone) {
   if (vertex) memcpy(vertex, s->x, (size_t)(s->vertex_count * s->dim) * sizeof *vertex);
   for (int64_t i = 0; i < s->face_count && faces; i++) memcpy(faces + 4 * i, s->faces[i].vertex, 4 * sizeof *faces);

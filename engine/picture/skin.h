@@ -40,7 +40,7 @@ struct cq_skin {
   double *cell;                  // {n, 2, 2} in the plane, the half edges of their squares, as columns
 };
 
-// The ends of an edge of the outline as it lies now.
+// Sets the ends of an edge of the outline as it lies now.
 void skin_edge(const cq_skin *s, int64_t edge, double from[2], double to[2]);
 
 // ---- surface.c: faces and vertices of the lattice, as far as it hangs together

@@ -6,6 +6,7 @@
 // [sample] a ball of this radius on the canvas is met by rays, a smaller one is drawn flat
 enum { NEAR_BALL = 48 };
 
+// Fills a camera with defaults: it looks from (0, 0, 1) at the origin.
 void cq_camera_init(cq_camera *camera) {
   *camera = (cq_camera){.cookie = CQ_COOKIE,
                         .eye = {0, 0, 1},
@@ -15,12 +16,13 @@ void cq_camera_init(cq_camera *camera) {
                         .focus_radius = 1};
 }
 
+// Fills a plane with defaults: white ground through the origin, y up.
 void cq_plane_init(cq_plane *plane) {
   *plane =
       (cq_plane){.cookie = CQ_COOKIE, .rgba = 0xFFFFFFFF, .line = 0x000000FF, .normal = {0, 1, 0}, .first = {1, 0, 0}};
 }
 
-// Frees what a picture with a camera has: surfaces by depth, shadows and occlusion.
+// Frees the parts of a picture with a camera: surfaces by depth, shadows and occlusion. NULL: does nothing.
 void space_destroy(space *s) {
   if (!s) return;
   cq_free(s->surfaces);
@@ -34,7 +36,7 @@ void space_destroy(space *s) {
   cq_free(s);
 }
 
-// Job of a thread: clears the surfaces of some rows: nothing is seen, at depth INFINITY.
+// Clears the surfaces of rows [first, last): nothing is seen, at depth INFINITY. context: the picture.
 static void clear_surfaces(void *context, int32_t first, int32_t last) {
   const cq_picture *p = context;
   surface *from = p->space->surfaces + (size_t)first * (size_t)p->w,
@@ -42,6 +44,8 @@ static void clear_surfaces(void *context, int32_t first, int32_t last) {
   for (surface *at = from; at < to; at++) *at = (surface){ .depth = INFINITY };
 }
 
+// Sets the camera: from now on surfaces can be drawn, hidden by depth. CQ_OK, CQ_MEMORY, or CQ_INVALID for values that
+// are not allowed, or a view or a light without a direction.
 cq_status cq_picture_camera(cq_picture *p, const cq_camera *camera) {
   if (camera->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "the camera was not filled by cq_camera_init");
   if (!(camera->field_of_view > 0 && camera->field_of_view < 3.1))
@@ -90,12 +94,12 @@ cq_status cq_picture_camera(cq_picture *p, const cq_camera *camera) {
   return CQ_OK;
 }
 
-// Fails: the picture has no camera.
+// CQ_INVALID with the sentence that the picture has no camera.
 cq_status no_camera(void) {
   return cq_fail(CQ_INVALID, "the picture has no camera, set one with cq_picture_camera first");
 }
 
-// From a place in the world to the camera's axes: right, up, and away from it.
+// Sets c to a place x in the world along the camera's axes: right, up, and away from it.
 void to_camera(const space *s, const double x[3], double c[3]) {
   double q[3] = { x[0] - s->def.eye[0], x[1] - s->def.eye[1], x[2] - s->def.eye[2] };
   c[0] = dot3(q, s->right);
@@ -103,7 +107,7 @@ void to_camera(const space *s, const double x[3], double c[3]) {
   c[2] = dot3(q, s->forward);
 }
 
-// Writes a body's sample into its place in the depth buffer: depth, normal and colour.
+// Sets a sample of the depth buffer to one of a body: depth, normal and colour.
 static void put(surface *at, double depth, const double normal[3], uint32_t rgba) {
   *at = (surface){.depth = (float)depth,
                   .nx = nearest_int(511 * normal[0]),
@@ -113,7 +117,7 @@ static void put(surface *at, double depth, const double normal[3], uint32_t rgba
                   .rgba = rgba};
 }
 
-// A direction (a, b, c) in the camera's axes as one in the world's.
+// Sets out to a direction (a, b, c) along the camera's axes as one in the world's.
 static void to_world(const space *s, double a, double b, double c, double out[3]) {
   for (int d = 0; d < 3; d++) out[d] = a * s->right[d] + b * s->up[d] + c * s->forward[d];
 }
@@ -168,7 +172,7 @@ typedef struct rolling {
   int64_t count;
 } rolling;
 
-// Draws balls into rows [first, last): distant ones as discs, near ones exactly.
+// Draws the balls of a `rolling` into rows [first, last): distant ones as discs, near ones exactly.
 static void roll(void *context, int32_t first, int32_t last) {
   const rolling *r = context;
   const space *s = r->picture->space;
@@ -182,6 +186,8 @@ static void roll(void *context, int32_t first, int32_t last) {
   }
 }
 
+// Draws n balls of centre {n, 3}, radius {n} and colour {n} into the surfaces and the shadow; those with an alpha below
+// 255 later, over the finished picture. CQ_OK, CQ_MEMORY, or CQ_INVALID without a camera.
 cq_status cq_picture_spheres(cq_picture *p, int64_t n, const double *centre, const double *radius,
                              const uint32_t *rgba) {
   if (!p->space) return no_camera();
@@ -205,6 +211,8 @@ cq_status cq_picture_spheres(cq_picture *p, int64_t n, const double *centre, con
   return status;
 }
 
+// Sets pixels {n, 2} to where points {n, 3} of the world appear; NaN behind the camera. CQ_OK, or CQ_INVALID without a
+// camera.
 cq_status cq_picture_project(const cq_picture *p, int64_t n, const double *points, double *pixels) {
   if (!p->space) return no_camera();
   for (int64_t i = 0; i < n; i++) {

@@ -33,7 +33,8 @@ static void join(int32_t *parent, int32_t a, int32_t b) {
   else parent[a] = b;
 }
 
-// The neighbour of particle p at a side of its cell that it still hangs together with; -1: none, or the link is torn.
+// The neighbour of particle p at a side of its cell that it still hangs together with; -1: there is none, the link is
+// torn, or it has another level.
 static int32_t neighbour(const cq_skin *s, int32_t p, int side) {
   if (s->broken[p] >> side & 1) return -1;
   int32_t q = s->lattice.link[(size_t)p * 2 * (size_t)s->dim + (size_t)side];
@@ -43,18 +44,19 @@ static int32_t neighbour(const cq_skin *s, int32_t p, int side) {
 // Is the cell of particle p drawn: on a lattice, not torn off, and solid?
 static int is_shown(const cq_skin *s, int32_t p) { return s->lattice.on[p] && !s->apart[p] && s->level[p] > 0; }
 
-// Has a particle's cell no neighbour at this side?
+// Has the cell of particle p no shown neighbour at this side?
 static int is_bare(const cq_skin *s, int32_t p, int side) {
   int32_t q = neighbour(s, p, side);
   return q < 0 || !is_shown(s, q);
 }
 
-// Is this side of a cell part of the body's outside?
+// Is this side of the cell of particle p part of the body's outside?
 static int is_open(const cq_skin *s, int32_t p, int side) {
   return is_bare(s, p, side) && !(s->lattice.covered[p] >> side & 1);
 }
 
-// Makes one of the corners that cells of linked particles share, so that their sides meet.
+// Makes one of the corners that cells of linked particles share, so that their sides meet: parent becomes a union-find
+// forest of the corners of all cells.
 static void join_corners(const cq_skin *s, int32_t *parent) {
   int dim = s->dim, corners = 1 << dim;
   for (int32_t k = 0; k < s->n * corners; k++) parent[k] = k;
@@ -69,14 +71,15 @@ static void join_corners(const cq_skin *s, int32_t *parent) {
   }
 }
 
-// The four corners (in the plane two) of a side of a cell, in their order around it seen from outside.
+// Sets the four corners (in the plane two) of a side of a cell along axis d, in their order around it seen from
+// outside.
 static void side_corners(int d, int side, int corner[4]) {
   int a = (d + 1) % 3, b = (d + 2) % 3, base = side ? 1 << d : 0;
   int ring[4] = { base, base | 1 << a, base | 1 << a | 1 << b, base | 1 << b };
   for (int k = 0; k < 4; k++) corner[k] = ring[side ? k : 3 - k];
 }
 
-// Is a part of this side, in the plane, on the outline?
+// Is a part of this side of the cell of particle p on the outline, in the plane?
 static int is_outline(const cq_skin *s, int32_t p, int side) {
   const float *open = s->lattice.open + ((size_t)p * 4 + (size_t)side) * 2;
   return is_bare(s, p, side) && open[0] < open[1];
@@ -86,7 +89,7 @@ static int is_outline(const cq_skin *s, int32_t p, int side) {
 // what gapes between two parts.
 typedef void each_side(cq_skin *s, const int32_t *parent, int32_t p, int side);
 
-// Calls visit for each side of a particle's cell that belongs to the surface.
+// Calls visit for each side of a shown cell that belongs to the surface.
 static void visit_sides(cq_skin *s, const int32_t *parent, each_side *visit) {
   for (int32_t p = 0; p < s->n; p++) {
     if (!is_shown(s, p)) continue;
@@ -103,7 +106,7 @@ static void count_side(cq_skin *s, const int32_t *parent, int32_t p, int side) {
   else s->edge_count++;
 }
 
-// Adds a side of a particle's cell to the surface: a face in space, an edge of the outline in the plane.
+// Adds a side of the cell of particle p to the surface: a face in space, an edge of the outline in the plane.
 static void add_side(cq_skin *s, const int32_t *parent, int32_t p, int side) {
   (void)parent;
   int corners = 1 << s->dim;
@@ -131,8 +134,8 @@ static void add_cells(cq_skin *s) {
 
 // ---- vertices -------------------------------------------------------------------------------------------------------
 
-// Numbers the vertices that faces and outline need. number: of a corner's root in the union of corners, -1 where no
-// face has it.
+// Numbers the vertices that faces and outline need, and puts the numbers into both. number: set for a corner's root in
+// the union of corners, -1 where no face has it.
 static void number_vertices(cq_skin *s, int32_t *parent, int32_t *number) {
   int32_t all = s->n << s->dim;
   for (int32_t k = 0; k < all; k++) number[k] = -1;
@@ -145,7 +148,7 @@ static void number_vertices(cq_skin *s, int32_t *parent, int32_t *number) {
   for (int64_t i = 0; i < 2 * s->edge_count; i++) s->edge[i] = number[root_of(parent, s->edge[i])];
 }
 
-// The place of corner c of particle p's cell at rest.
+// Sets out to the place of corner c of the cell of particle p at rest.
 static void corner_place(const cq_skin *s, int32_t p, int c, double out[3]) {
   int dim = s->dim;
   const double *axis = s->lattice.axis + (size_t)p * (size_t)(dim * dim);
@@ -155,8 +158,8 @@ static void corner_place(const cq_skin *s, int32_t p, int c, double out[3]) {
   }
 }
 
-// Bonds a vertex with the particle of one of its cells; in space also with those linked to it, which smooth what F
-// says at the surface.
+// Sets the bonds `to` (NULL: only counts them) of a vertex with particle p of one of its cells; in space also with
+// those linked to it, which smooth what F says at the surface. Returns their number.
 static int add_bonds(const cq_skin *s, int32_t p, bond *to) {
   int count = 1;
   if (to) to[0] = (bond){ .particle = p, .weight = 1 };
@@ -169,7 +172,8 @@ static int add_bonds(const cq_skin *s, int32_t p, bond *to) {
   return count;
 }
 
-// Bonds each vertex with particles; its rest place is the mean of the corners of its cells.
+// Sets the bonds of each vertex with particles, and its place at rest, the mean of the corners of its cells. cells: set
+// to their number. CQ_OK or CQ_MEMORY.
 static cq_status bond_vertices(cq_skin *s, int32_t *parent, const int32_t *number, int32_t *cells) {
   int dim = s->dim, corners = 1 << dim;
   int64_t *start = s->bond_start + 1;
@@ -213,7 +217,7 @@ typedef struct smoothing {
   double most;                   // [cell] that a vertex may move
 } smoothing;
 
-// Adds corner b to the sum of a's neighbours.
+// Adds vertex b to the sum of a's neighbours.
 static void add_edge(const cq_skin *s, int32_t a, int32_t b, const smoothing *m) {
   for (int i = 0; i < s->dim; i++) m->sum[(int64_t)a * s->dim + i] += s->y[(int64_t)b * s->dim + i];
   m->count[a]++;
@@ -327,7 +331,7 @@ static void find_sharp(const cq_skin *s, int32_t *parent, const int32_t *number,
   }
 }
 
-// Smooths the surface's corners at rest, so that the stairs of a lattice disappear.
+// Smooths the surface's vertices at rest, so that the stairs of a lattice disappear.
 static void smooth_all(cq_skin *s, smoothing *m) {
   size_t size = (size_t)(s->vertex_count * s->dim) * sizeof *m->before;
   memcpy(m->before, s->y, size);
@@ -348,6 +352,7 @@ static void smooth_all(cq_skin *s, smoothing *m) {
 
 // ---- all together ---------------------------------------------------------------------------------------------------
 
+// Sets the ways r of all bonds, by which particles carry the vertices that lie at y at rest.
 void surface_bind(cq_skin *s) {
   int dim = s->dim;
   for (int64_t v = 0; v < s->vertex_count; v++)
@@ -363,6 +368,7 @@ void surface_bind(cq_skin *s) {
     }
 }
 
+// Frees the faces and vertices of a skin's surface, and sets their counts to 0.
 void surface_free(cq_skin *s) {
   cq_free(s->faces);
   cq_free(s->edge);
@@ -377,7 +383,8 @@ void surface_free(cq_skin *s) {
   s->vertex_count = s->face_count = s->normal_count = s->edge_count = 0;
 }
 
-// Makes the surface of lattices of particles: faces, outline, vertices, bonds.
+// Makes the surface of lattices of particles: faces, outline, vertices, bonds. parent, number {n 2^dim}: work memory.
+// CQ_OK or CQ_MEMORY; the caller frees the surface then.
 static cq_status make(cq_skin *s, int32_t *parent, int32_t *number) {
   int dim = s->dim;
   join_corners(s, parent);
@@ -415,6 +422,7 @@ static cq_status make(cq_skin *s, int32_t *parent, int32_t *number) {
   return status;
 }
 
+// Makes the surface of a skin anew from its lattice and the links that hold. CQ_OK, or CQ_MEMORY without a surface.
 cq_status surface_make(cq_skin *s) {
   surface_free(s);
   int32_t *parent = cq_alloc(((size_t)s->n << s->dim) + 1, sizeof *parent, "surface of a body");

@@ -36,7 +36,7 @@ typedef struct pen {
   double x, y, unit, radius;     // origin of the glyph [sample]
 } pen;
 
-// Draws a straight stroke of a letter from a to b.
+// Adds a straight stroke of a letter from a to b, in units of the alphabet, to the mask.
 static void dash(const pen *k, const double a[2], const double b[2]) {
   double p[2] = { k->x + a[0] * k->unit, k->y - (a[1] - BASELINE) * k->unit };
   double q[2] = { k->x + b[0] * k->unit, k->y - (b[1] - BASELINE) * k->unit };
@@ -44,8 +44,8 @@ static void dash(const pen *k, const double a[2], const double b[2]) {
   mask_capsule(k->picture, p, q, a[0] == b[0] && a[1] == b[1] ? 1.3 * k->radius : k->radius);
 }
 
-// Draws one arc of a quadratic B-spline stroke through control points: from the middle of a b (or a itself) by b to the
-// middle of b c (or c itself).
+// Adds one arc of a quadratic B-spline stroke through control points to the mask: from the middle of a b (or a itself)
+// by b to the middle of b c (or c itself).
 static void arc(const pen *k, const double a[2], const double b[2], const double c[2]) {
   double last[2] = { a[0], a[1] };
   for (int i = 1; i <= CURVE_STEPS; i++) {
@@ -57,7 +57,8 @@ static void arc(const pen *k, const double a[2], const double b[2], const double
   }
 }
 
-// Draws one stroke of a glyph: a polyline (kind 0), or a smooth open or closed curve through its points.
+// Adds one stroke of a glyph through n points q to the mask: a polyline (kind 0), or a smooth curve, open ('~') or
+// closed ('@').
 static void stroke(const pen *k, char kind, int n, double (*q)[2]) {
   if (kind == 0) {
     for (int i = 0; i + 1 < n; i++) dash(k, q[i], q[i + 1]);
@@ -91,6 +92,7 @@ static void draw_glyph(const pen *k, const char *glyph) {
   }
 }
 
+// Draws one line of ASCII; returns its width. picture NULL: only that.
 double cq_picture_text(cq_picture *p, const cq_text *text, const char *line) {
   const double unit = text->size / CAPITAL, start = text->x;
   double x = start;

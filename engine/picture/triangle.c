@@ -16,14 +16,15 @@ typedef struct filling {
   int64_t count;
 } filling;
 
-// Order of qsort: the nearest first.
+// Order of facets for qsort: the nearest first.
 static int before(const void *a, const void *b) {
   const placed *x = a, *y = b;
   if (x->depth != y->depth) return x->depth < y->depth ? -1 : 1;
   return (x->index > y->index) - (x->index < y->index);
 }
 
-// Facets by depth, the nearest first: then most hidden samples fail the depth test at once.
+// An array of the places of facets by depth, the nearest first: then most hidden samples fail the depth test at once.
+// NULL without memory; the caller frees it.
 static placed *in_order(const facet *facets, int64_t count) {
   placed *order = cq_alloc((size_t)count + 1, sizeof *order, "triangles of a picture");
   for (int64_t i = 0; i < count && order; i++) {
@@ -36,7 +37,7 @@ static placed *in_order(const facet *facets, int64_t count) {
   return order;
 }
 
-// Draws a facet into rows [first, last) of the depth buffer.
+// Draws a facet into rows [first, last) of the depth buffer. at_rows: its rows on the canvas.
 static void fill_facet(cq_picture *p, const facet *f, const placed *at_rows, int32_t first, int32_t last) {
   facet_scan scan;
   if (!facet_begin(f, &scan)) return;
@@ -62,7 +63,7 @@ static void fill_facet(cq_picture *p, const facet *f, const placed *at_rows, int
   }
 }
 
-// Draws all facets into rows [first, last) of the depth buffer.
+// Draws all facets of a `filling` into rows [first, last) of the depth buffer.
 static void fill_band(void *context, int32_t first, int32_t last) {
   const filling *f = context;
   for (int64_t i = 0; i < f->count; i++) {
@@ -76,7 +77,7 @@ typedef struct corner {          // in the camera's axes
   double c[3], normal[3], tint[4];
 } corner;
 
-// A corner on the edge from a to b: place, normal and colour, by linear interpolation.
+// Sets out to the corner at share t of the edge from a to b: place, normal and colour, by linear interpolation.
 static void mix(const corner *a, const corner *b, double t, corner *out) {
   for (int d = 0; d < 3; d++) {
     out->c[d] = a->c[d] + t * (b->c[d] - a->c[d]);
@@ -103,7 +104,8 @@ static facet to_facet(const cq_picture *p, const corner *const of[3]) {
   return f;
 }
 
-// Projects a triangle onto the canvas: at most two facets, since what lies behind the camera is cut off.
+// Projects a triangle of corners x {3, 3} onto the canvas, into `out`. Returns the number of facets, at most two, since
+// the part behind the camera is cut off.
 static int project(const cq_picture *p, const double *x, const double *normal, const uint32_t *rgba, facet out[2]) {
   corner c[3], kept[4];
   double front = 1e-3 * p->space->def.focus_radius;
@@ -133,7 +135,8 @@ static int project(const cq_picture *p, const double *x, const double *normal, c
   return count - 2;
 }
 
-// Draws n triangles of a surface, with normals and colours at their corners.
+// Draws n triangles of corners, normals {n, 3, 3} and colours {n, 3}: opaque ones into the depth buffer and the shadow,
+// the others are kept for later. CQ_OK or CQ_MEMORY.
 cq_status draw_facets(cq_picture *p, int64_t n, const double *corners, const double *normal, const uint32_t *rgba) {
   facet *facets = cq_alloc((size_t)(2 * n + 1), sizeof *facets, "triangles of a picture");
   if (!facets) return CQ_MEMORY;
@@ -161,6 +164,8 @@ cq_status draw_facets(cq_picture *p, int64_t n, const double *corners, const dou
   return status;
 }
 
+// Draws n triangles of corners {n, 3, 3} and colours {n}, flat, both sides seen. CQ_OK, CQ_MEMORY, or CQ_INVALID
+// without a camera.
 cq_status cq_picture_triangles(cq_picture *p, int64_t n, const double *corners, const uint32_t *rgba) {
   if (!p->space) return no_camera();
   double *normal = cq_alloc((size_t)n + 1, 9 * sizeof *normal, "triangles of a picture");
