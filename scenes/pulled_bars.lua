@@ -86,9 +86,11 @@ return function(options)
   local loads = cq.tensor(options.loads)
   return {
     robots = robots, world = world,
+    -- A controller that pulls with all loads, times profile(t) of the time if there is one.
     pull = function(profile)
       return function(_, _, t) return profile and profile(t) * loads or loads end
     end,
+    -- The stretch of bar k between two sections in a state.
     stretch = function(state, k) return gauge(state, k) / apart[k] end,
   }
 end

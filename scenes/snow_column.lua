@@ -33,6 +33,8 @@ return function(options)
   local loads, list, steps = given.loads or { 0.8, 1.5, 2.5 }, {}, math.floor(DURATION / dt + 0.5)
   local width, height = WIDTH, 2 * WIDTH
   local plate = { particles = "top", signals = 1 }
+  -- The force {..., n, 2} on the particles x of the top, downward, by its signal u: the load by the one that begins to
+  -- compact.
   function plate:force(u, x)
     local down = cq.tensor { 0, -YIELD * (width + 2 * IN_WALL * dx) / x:size(-2) }
     return u:unsqueeze(-1) * down + x * 0
@@ -55,6 +57,7 @@ return function(options)
   for k, load in ipairs(loads) do list[k] = expected(load) end
   return {
     robot = robot, loads = loads, expected = list, steps = steps,
+    -- The last state of a rollout in which columns side by side in a batch are pressed, one by each load, and let go.
     press = function(world)
       local u = {}
       for k, load in ipairs(loads) do
@@ -67,6 +70,7 @@ return function(options)
       return world:rollout({ steps = steps, batch = #loads,
         controller = cq.Controller.open_loop(cq.tensor(u)) }).state
     end,
+    -- The part of its length that column k keeps in a state.
     kept = function(state, k)
       local way = state:center("high") - state:center("low")
       return (way.rank == 2 and way[k] or way)[2]:item() / (height - 9 * dx)

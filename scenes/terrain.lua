@@ -50,6 +50,8 @@ return function(options)
       pins = "base",
       material = cq.Material.neo_hookean { young = o.young or 50, poisson = 0.3, density = 1 },
     },
+    -- The ground as a height field, its deepest place at left end `at`; fields: further ones of
+    -- cq.Boundary.height_field.
     wall = function(at, fields)
       local heights, n = {}, math.floor(length / 0.005 + 0.5)
       for k = 0, n do heights[k + 1] = at[2] + height(k * length / n) end

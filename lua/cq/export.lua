@@ -109,6 +109,7 @@ function export.series(what, path, format)
   local front = path:gsub("%.%w+$", "")
   local name, files, made = front:match "[^/]*$", {}, false
   return {
+    -- Writes a file with this content as the next one of the series, at a time.
     add = function(_, content, time)
       if not made and not place.is_left_out() then
         local problem
@@ -119,6 +120,8 @@ function export.series(what, path, format)
       files[#files + 1] = { path = name .. "/" .. file, time = time }
       export.write(what, front .. "/" .. file, content)
     end,
+    -- Writes the list of the series' files, if the format has one, and removes files of an earlier, longer series.
+    -- Returns the path of the list, or of the folder.
     close = function()
       if place.is_left_out() then return front end
       local list = format.index and front .. "." .. format.index

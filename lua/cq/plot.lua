@@ -175,7 +175,9 @@ local function frame(self, canvas)
   return {
     xs = xs, ys = ys, left = left, right = self.width - MARGIN.right, top = top, bottom = self.height - below,
     names = names, line = line, beside_title = beside_title,
+    -- From a value on the x axis to pixels.
     x = function(value) return left + (value - xs[1]) / (xs[2] - xs[1]) * wide end,
+    -- From a value on the y axis to pixels.
     y = function(value) return top + (ys[2] - value) / (ys[2] - ys[1]) * tall end,
   }
 end
@@ -283,6 +285,7 @@ end
 local function draw_band(self, canvas, f, s)
   if not s.lower then return end
   local points = {}
+  -- Appends point i of the curve "lower" or "upper" to the band.
   local function add(i, side)
     local y = axis_value(self, s[side][i])
     if finite(y) and finite(s.x[i]) then points[#points + 1] = { f.x(s.x[i]), f.y(y) } end

@@ -255,7 +255,9 @@ function Ranks:value_and_grad(count, f)
   return function(p, ...)
     local list, own, more = T.leaves.trainable(p, "ranks:value_and_grad"), {}, { n = select("#", ...), ... }
     local sums = tree.new(count, length_of(list), self.processes)
+    -- f of a scene, with the further arguments.
     local function scene_of(q, scene) return f(q, scene, unpack(more, 1, more.n)) end
+    -- Keeps value and adjoints of a scene for the sum, and releases the rollouts among the further results of f.
     local function keep(scene, value, adjoints, ...)
       local vector = sums:vector()
       fill(vector, list, value, adjoints)
@@ -286,6 +288,7 @@ function Ranks:values_and_grads(count, names, f)
     local list = T.leaves.trainable(p, "ranks:values_and_grads")
     local length = length_of(list)
     local sums = tree.new(count, #names * length, self.processes)
+    -- Keeps numbers and adjoints of a scene for the sum, and releases the rollouts among the further results of f.
     local function keep(scene, numbers, adjoints, ...)
       local vector = sums:vector()
       for n, name in ipairs(names) do fill(vector + (n - 1) * length, list, numbers[name], adjoints[n]) end

@@ -263,6 +263,7 @@ local function new(_, fields, statics)
   return self
 end
 
+-- Makes the world anew, in place, with this number of substeps; forgets its variants.
 local function rebuild_with_substeps(self, substeps)
   self.def, self.at_rest, self.variants = tables.merged(self.def, { substeps = substeps }), nil, nil
   build(self)
@@ -392,6 +393,7 @@ function World:refined(factor)
   end)
 end
 
+-- Raises an error if the world was closed; what: the method, for the error.
 local function require_open(self, what)
   if not self.handle then is.fail("%s: this world is closed", what) end
 end
@@ -475,8 +477,7 @@ end
 ---rollout robot:with { position = state:positions(), deformation = state:deformations() }, whose velocity is the
 ---robot's own. Signals beyond [-1, 1] are not cut off, as in rollouts. Differentiable as a rollout is.
 ---Errors: a world of explicit steps; materials that flow or relax, and walls that move, for rest then depends on the
----way; signals of another shape than {signals}; a body that nothing holds, or a pressure that no equilibrium bears: a
----step that does not converge.
+---way; signals of another shape than {signals}; no convergence, as of a body that nothing holds, or too much pressure.
 ---@param fields? world.settle.def
 ---@return cq.State state
 ---@return cq.Rollout rollout   with its solver
@@ -503,8 +504,7 @@ end
 ---nothing is remembered. The observer sees the state before each control step, running and record that after it. With
 ---a batch every result has the scene as its first dimension; without one there is no such dimension.
 ---Errors: a field that is not finite or has another shape than it must; signals that are not finite; a simulation
----that fails, with the control step, the particle, its group and what to do; a Courant number above 1 by what the
----robot was given.
+---that fails, with the control step, particle, group and what to do; a Courant number above 1 by the robot's values.
 ---@param fields world.rollout.def
 ---@return cq.Rollout
 function World:rollout(fields)

@@ -37,6 +37,7 @@ end
 ---@param names table<string, string>    the new name by the old one
 function method.renamed(class, word, names)
   for old, new in pairs(names) do
+    -- Raises an error with the present name of the method.
     class[old] = function() schema.fail("%s:%s: its name is %s:%s now", word, old, word, new) end
   end
 end

@@ -239,6 +239,7 @@ local function definitions_of_sum(program)
     steps[k] = ("  @%s_step(&input->%s, &state->%s, part);\n  for (int s = 0; s < %d; s++) { out[s] %s= part[s]; }"):format(
       name, name, name, count, k > 1 and "+" or "")
   end
+  -- The texts of a list, a line each.
   local function lines(list) return table.concat(list, "\n") end
   return ([[
 %s

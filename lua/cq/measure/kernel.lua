@@ -57,6 +57,7 @@ local function create(world, steps, velocity, memory)
   engine.check(C.cq_rollout_set(out[0], C.CQ_FIELD_VELOCITY, velocity:data(), 0), "bench")
   -- places and first deformations of particles on a grid of their shape are rarely trained, and have loops of their own
   if world.layout.formulation == "total_lagrangian" then
+    -- The bit of a field.
     local function one(field) return bit.lshift(1ULL, tonumber(field)) end
     C.cq_rollout_want(out[0], bit.bnot(bit.bor(one(C.CQ_FIELD_POSITION), one(C.CQ_FIELD_DEFORMATION))))
   end

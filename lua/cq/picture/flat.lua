@@ -137,6 +137,7 @@ local function draw_trail(canvas, trail)
   local r, g, b = colour.parse(paint.trail, "trail")
   for i = 2, #trail do
     local w = 0.25 + 0.75 * i / #trail
+    -- A channel of the trail's colour, mixed with the paper's by w.
     local function pale(c) return 240 + w * (c - 240) end
     canvas:line({ trail[i - 1], trail[i] }, 2.5, colour.pack(pale(r), pale(g), pale(b)))
   end

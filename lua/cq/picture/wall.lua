@@ -109,6 +109,7 @@ local function height(w, x, z)
     local i, u = between(x, w.origin[1], w.spacing[1], w.count[1])
     local j, v = 0, 0
     if w.count[2] > 1 then j, v = between(z, w.origin[2], w.spacing[2], w.count[2]) end
+    -- The height at the corner (a, b), 0 or 1 each, of the cell that (x, z) lies in; at the border the nearest one.
     local function at(a, b)
       return w.heights[math.min(i + a, w.count[1] - 1) * w.count[2] + math.min(j + b, w.count[2] - 1) + 1]
     end

@@ -271,6 +271,7 @@ end
 -- A list { word, named } of the words of names and fields, and of the texts; named: it is a name.
 local function vocabulary(book)
   local list, seen = {}, {}
+  -- Appends a word in small letters, once, and not if it is shorter than three.
   local function add(word, named)
     word = word:lower()
     if #word > 2 and not seen[word] then

@@ -28,6 +28,7 @@ local function half_space(out, w, size)
   for d = 1, #size do middle[d] = size[d] / 2 - along * n[d] end
   if #size == 2 then
     local t = { n[2] * reach, -n[1] * reach }
+    -- The point at share s of the line from the middle along the wall, and `deep` below its surface [pixel].
     local function corner(s, deep) return { middle[1] + s * t[1] - deep * n[1], middle[2] + s * t[2] - deep * n[2] } end
     quad(out, corner(-1, 0), corner(1, 0), corner(1, reach), corner(-1, reach))
     return "solid"
@@ -40,6 +41,7 @@ local function half_space(out, w, size)
   end
   for d = 1, 3 do a[d] = a[d] / math.sqrt(length) * reach end
   local b = { n[2] * a[3] - n[3] * a[2], n[3] * a[1] - n[1] * a[3], n[1] * a[2] - n[2] * a[1] }
+  -- The point at shares s and t of the wall's plane from the middle.
   local function corner(s, t) return { middle[1] + s * a[1] + t * b[1], middle[2] + s * a[2] + t * b[2],
     middle[3] + s * a[3] + t * b[3] } end
   quad(out, corner(-1, -1), corner(1, -1), corner(1, 1), corner(-1, 1))
@@ -85,6 +87,7 @@ local function ball(out, w, size)
       quad(out, c, c, from, { c[1] + r * math.cos(b), c[2] + r * math.sin(b) })
     end
     for j = 0, #size == 3 and RINGS - 1 or -1 do
+      -- The point of the ball at an angle around its axis, on ring `ring` of RINGS from the lowest.
       local function at(angle, ring)
         local up = math.pi * ring / RINGS - math.pi / 2
         return { c[1] + r * math.cos(up) * math.cos(angle), c[2] + r * math.sin(up),

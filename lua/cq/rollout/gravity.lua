@@ -45,9 +45,11 @@ local function of_tensor(world, value, steps, batch)
 end
 
 local sources = {
+  -- Gravity of the world by control steps, if it is a function of time; else nil.
   world = function(world, first, steps)
     return world.gravity_at and of_function(world, world.gravity_at, first, steps, "cq.World: gravity")
   end,
+  -- Gravity of a function of time by control steps.
   call = function(world, f, first, steps) return of_function(world, f, first, steps, "world:rollout: gravity") end,
   tensor = of_tensor,
 }

@@ -223,6 +223,7 @@ function Shape:grown(distance)
     end
     return false
   end
+  -- Is a point within the grown shape, by its box, the shape itself, and the points near it?
   local function inside(x, y, z)
     for d = 1, self.dim do
       local at = d == 1 and x or d == 2 and y or z

@@ -244,6 +244,7 @@ local function check_gradient(f, p, opts)
   local function add(part, name)
     local direction = random_direction(part, random)
     self.noise = self.noise or math.max(LEAST_NOISE * math.abs(loss), noise_of(f, p, part, direction, loss))
+    -- The value of f at a distance h along the direction.
     local function value(h) return value_at(f, p, part, direction, h) end
     local result = check_direction(value, part, grads, direction, self, opts)
     result.name = name

@@ -27,6 +27,7 @@ local finalizers = {}
 local function finalizer_of(bytes)
   local finalize = finalizers[bytes]
   if not finalize then
+    -- Frees a block, and counts its bytes as given back.
     finalize = function(pointer)
       outstanding = outstanding - bytes
       free(pointer)

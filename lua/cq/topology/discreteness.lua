@@ -9,6 +9,7 @@ local discreteness = {}
 ---@type table<string, { of: fun(map: table, params: table): cq.Tensor, most: fun(design: cq.Topology): number }>
 discreteness.measures = {
   material = { of = function(map) return (map.smooth.density * (1 - map.smooth.density)):mean() end,
+    -- The largest value, 1/4, at densities of 1/2.
     most = function() return 0.25 end },
   layout = {
     of = function(map) return 1 - map.smooth.shares:square():sum() / map.shares:size(2) end,
