@@ -129,7 +129,7 @@ static cq_status make_arrangement(cq_device *d, const cq_sorting *s, cq_arrangem
   cq_status status = cq_cuda_arrangement_create(d, out);
   if (status) return status;
   cq_arrangement *a = *out;
-  a->sorted_at = d->step;
+  a->sorted_at = d->before + d->step;
   a->tile_count = d->found_host->tiles;
   a->block_count = d->found_host->tiles + d->found_host->ring;
   const size_t blocks = (size_t)a->block_count;

@@ -189,12 +189,14 @@ void cq_cuda_destroy(cq_device *d) {
                         d->impulse_before, d->grad_walls,    d->totals,
                         d->grad_weight,    d->share,         d->grad_controls,
                         d->norms,          d->cable_work,    d->grad_cables,
-                        d->given.cable[0], d->given.cable[1], d->given.cable[2]};
+                        d->given.cable[0], d->given.cable[1], d->given.cable[2],
+                        d->wall_age,       d->taken,         d->grad_gravity};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_pool_give(pool, owned[k]);
   cq_pinned_give(d->uploads);
   cq_pinned_give(d->progress);
   cq_pinned_give(d->found_host);
   cq_pinned_give(d->staging);
+  cq_free(d->age);
   cq_free(d->gradients);
   cq_free(d->gradient_memory);
   cq_free(d);
@@ -245,7 +247,8 @@ cq_status cq_cuda_create(cq_context *context, int32_t batch, int32_t differentia
   d->internals = m->internal_count;
   d->actuation_fields = m->drives ? m->dim * (m->dim + 1) / 2 + 2 * m->dim : 0;
   d->real_bytes = (size_t)context->kernels->real_bytes;
-  cq_status status = alloc_work(d);
+  d->age = (int64_t *)cq_alloc((size_t)batch, sizeof *d->age, "rollout");
+  cq_status status = d->age ? alloc_work(d) : CQ_MEMORY;
   if (!status && differentiable) status = alloc_adjoint(d);
   if (!status) status = cq_cuda_reference_create(d);
   if (status)
@@ -433,7 +436,7 @@ static cq_status load_start(cq_device *d, const cq_values *values) {
 
 // Loads the values that a rollout begins with. Gravity, damping, walls, weights and cables are sent where `changed` has
 // them. All others are sent if `changed` has any of them, or if the state at the beginning is no longer on the device.
-cq_status cq_cuda_begin(cq_device *d, const cq_values *values, uint64_t changed) {
+cq_status cq_cuda_begin_own(cq_device *d, const cq_values *values, uint64_t changed) {
   const uint64_t weights = cq_bit(CQ_FIELD_ACTUATION_WEIGHT);
   const uint64_t globals = cq_bit(CQ_FIELD_GRAVITY) | cq_bit(CQ_FIELD_DAMPING) | cq_bit(CQ_FIELD_FRICTION) |
                            cq_bit(CQ_FIELD_WALL_VELOCITY);
@@ -441,7 +444,9 @@ cq_status cq_cuda_begin(cq_device *d, const cq_values *values, uint64_t changed)
       cq_bit(CQ_FIELD_CABLE_STIFFNESS) | cq_bit(CQ_FIELD_CABLE_LENGTH) | cq_bit(CQ_FIELD_CABLE_FRICTION);
   const Source weight = value_of(values, CQ_FIELD_ACTUATION_WEIGHT);
   cq_status status = CQ_OK;
+  d->values = values;
   d->health = {};
+  d->before = 0;
   if (d->reference) d->reference->read = 0;
   if (changed & globals) status = load_globals(d, values);
   if (!status && changed & weights)

@@ -17,7 +17,8 @@ enum {
 // How particles lie in memory; immutable once made, shared by all slices of the same order.
 typedef struct cq_arrangement {
   int32_t references;
-  // the engine step at which particles were sorted so, -1 for the user's order: it identifies the order in a rollout
+  // the engine step at which particles were sorted so, counted from where cq_device.before is 0, -1 for the user's
+  // order: it identifies the order in a rollout and in those that it goes on from
   int64_t sorted_at;
   int32_t tile_count, block_count;
   int32_t *order, *slot_of;  // {stride} user id of each slot, slot of each user id
@@ -127,6 +128,7 @@ struct cq_device {
   int32_t particles, slots, stride, fields, actuation_fields, params, internals;
   size_t real_bytes;
   cq_health health;
+  const cq_values *values;   // {batch} of the rollout
   cq_given given;
 
   // the state at step 0, sorted, as long as its values and the constants in its arrangement stay and nothing else needs
@@ -138,6 +140,8 @@ struct cq_device {
   cq_slice *live;
   cq_arrangement *arrangement;
   int64_t step;              // engine steps made
+  int64_t before;            // engine steps of rollouts before it, whose order of particles it has taken over
+  int64_t *age;              // {batch} engine steps that a scene made in the rollouts that it goes on from
   int64_t span;              // engine steps that the last arrangement served, to guess when particles are sorted next
 
   // what a run is made of
@@ -173,6 +177,9 @@ struct cq_device {
   // batch, impulse_count}, or their gradients; {batch, impulse_count} what the running control step had
   // before the runs that were launched
   cq_memory *impulse, *impulse_rows, *impulse_before;
+  cq_memory *wall_age;       // {batch} age, where walls move at one speed and some scene goes on; NULL: no such scene
+  cq_memory *taken;          // lists of scenes, for kernels that take them over
+  cq_memory *grad_gravity;   // {control_rows, batch, 3} of each control step
   cq_memory *grad_walls;     // {control_rows, batch, walls, 3} of velocities, then of places, of each control step
   cq_memory *totals;         // doubles: {batch, sum_count}; by user id {params, slots}, state fields {slots, width}
   cq_memory *grad_weight, *share;
@@ -196,11 +203,13 @@ static inline int32_t cq_impulse_count(const cq_device *d) {
   return d->model->contact_count * cq_contact_width(d->model->dim);
 }
 // doubles that say how the walls of all scenes move in a control step: reals in the room of {batch, walls, 3} doubles,
-// {batch, walls, 3} doubles. None where walls keep their velocity.
-static inline size_t cq_motion_most(const cq_device *d) { return 6 * (size_t)d->batch * (size_t)d->model->wall_count; }
-// Numbers of wall motion that are sent with a run; 0 where walls do not move.
+// {batch, walls, 3} doubles; and gravity, reals in the room of {batch, 3} doubles
+static inline size_t cq_wall_motion(const cq_device *d) { return 6 * (size_t)d->batch * (size_t)d->model->wall_count; }
+static inline size_t cq_motion_most(const cq_device *d) { return cq_wall_motion(d) + 3 * (size_t)d->batch; }
+// Numbers of motion that are sent with a run: none of walls that keep their velocity, none where gravity stays.
 static inline size_t cq_motion_count(const cq_device *d) {
-  return d->track && d->track->velocity ? cq_motion_most(d) : 0;
+  if (!d->track) return 0;
+  return (d->track->velocity ? cq_wall_motion(d) : 0) + (d->track->gravity ? 3 * (size_t)d->batch : 0);
 }
 // Bytes from the begin of a state to the internal variables of materials, which follow x, v, F and C of all particles.
 static inline size_t cq_internal_offset(const cq_device *d) {
@@ -222,15 +231,15 @@ static inline size_t cq_signal_count(const cq_device *d) { return (size_t)d->bat
 static inline size_t cq_force_count(const cq_device *d) {
   return (size_t)d->batch * (size_t)d->model->force_count * (size_t)d->model->dim;
 }
-// Bytes of an upload: its struct, then the displacements of walls, then the controls.
+// Bytes of an upload: its struct, then the motion of walls and gravity, then the controls.
 static inline size_t cq_upload_size(const cq_device *d) {
   const size_t bytes =
       sizeof(cq_upload) + (cq_motion_most(d) + cq_signal_count(d) + cq_force_count(d)) * sizeof(double);
   return (bytes + alignof(cq_upload) - 1) / alignof(cq_upload) * alignof(cq_upload);
 }
-// The wall motion behind the header of an upload.
+// The motion of walls and gravity behind the header of an upload.
 static inline double *cq_upload_motion(cq_upload *u) { return (double *)(u + 1); }
-// The signals and forces behind the wall motion of an upload.
+// The signals and forces behind the motion of walls and gravity of an upload.
 static inline double *cq_upload_controls(const cq_device *d, cq_upload *u) {
   return cq_upload_motion(u) + cq_motion_count(d);
 }
@@ -280,8 +289,18 @@ cq_arrangement *cq_cuda_arrangement_retain(cq_arrangement *a);
 void cq_cuda_arrangement_release(cq_device *d, cq_arrangement *a);
 void cq_cuda_step_record_clear(cq_device *d, cq_step_record *record);       // drops references, keeps the grid memory
 void cq_cuda_resume(cq_device *d, cq_slice *slice, cq_arrangement *arrangement, int64_t step);
-cq_status cq_cuda_begin(cq_device *d, const cq_values *values, uint64_t changed);
+cq_status cq_cuda_begin_own(cq_device *d, const cq_values *values, uint64_t changed);   // with the values of all scenes
 int32_t cq_cuda_drop_start(cq_device *d);            // 0: there was none
+
+// Engine steps since particles were sorted.
+static inline int64_t cq_cuda_since_sorted(const cq_device *d) {
+  return d->before + d->step - d->arrangement->sorted_at;
+}
+
+// continued.cu: rollouts that go on from another one
+cq_status cq_cuda_begin(cq_device *d, const cq_values *values, uint64_t changed, const cq_device *from,
+                        const int32_t *scene);
+cq_status cq_cuda_pass_adjoint(cq_device *d, cq_device *from, const int32_t *scene);
 
 // arrange.cu
 cq_status cq_cuda_arrange(cq_device *d);             // sorts the live state

@@ -59,7 +59,7 @@ static int32_t row_of(const cq_device *d, const Chain *c, int32_t substep) {
 // that are wasted.
 static int64_t substeps_ahead(const cq_device *d) {
   if (d->reference) return work_ahead / d->slots;   // particles are never sorted
-  const int64_t age = d->step - d->arrangement->sorted_at, most = work_ahead / d->slots,
+  const int64_t age = cq_cuda_since_sorted(d), most = work_ahead / d->slots,
                 more = age / 2 > least_ahead ? age / 2 : least_ahead;
   const int64_t guess = age < d->span ? d->span - age : more;
   return guess < most ? guess : most;
@@ -161,7 +161,7 @@ static cq_status conclude(cq_device *d, Chain *c) {
   c->at += made;
   if (failed) return fail_step(d, c, after);
   if (made == c->sent) return CQ_OK;
-  d->span = d->step - d->arrangement->sorted_at;
+  d->span = cq_cuda_since_sorted(d);
   if (d->span == 0)
     return cq_fail(CQ_DEVICE, "the GPU sorted particles into tiles that do not hold them; its memory may be faulty");
   return cq_cuda_arrange(d);

@@ -14,11 +14,6 @@ static int64_t memory_available(const cq_context *context) {
   return (int64_t)(available + context->pool.bytes - context->pool.used);
 }
 
-// Begins a rollout of all scenes from these values; changed: the fields that differ from those of the last rollout.
-static cq_status begin(cq_device *d, const cq_values *values, uint64_t changed) {
-  return cq_cuda_begin(d, values, changed);
-}
-
 // Whether the last steps succeeded; else the scene, the particle and the value that failed.
 static const cq_health *health(const cq_device *d) { return &d->health; }
 
@@ -105,7 +100,7 @@ static cq_backend make_table(void) {
   b.timers = cq_cuda_timer_read;
   b.create = cq_cuda_create;
   b.destroy = cq_cuda_destroy;
-  b.begin = begin;
+  b.begin = cq_cuda_begin;
   b.advance = cq_cuda_advance;
   b.health = health;
   b.record_create = record_create;
@@ -117,6 +112,7 @@ static cq_backend make_table(void) {
   b.mark_bytes = mark_bytes;
   b.record_bytes = record_bytes;
   b.begin_adjoint = cq_cuda_begin_adjoint;
+  b.pass_adjoint = cq_cuda_pass_adjoint;
   b.discount_adjoint = cq_cuda_discount_adjoint;
   b.reverse = cq_cuda_reverse;
   b.finish = cq_cuda_finish;

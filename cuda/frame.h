@@ -85,7 +85,7 @@ typedef struct cq_frame {
   cq_wall_map map;           // arrays in device memory
   // {batch, global_stride} reals: gravity {3}, decay in a step, friction {walls}, wall velocity {walls, 3}
   const void *globals;
-  int32_t global_stride, wall_stride;
+  int32_t global_stride, wall_stride, gravity_stride;
 
   // the arrangement
   int32_t tile_count;        // tiles with particles
@@ -102,9 +102,11 @@ typedef struct cq_frame {
 
   // the running control step
   int64_t step;              // engine step of substep 0
+  const void *gravity;       // reals {3}, those of each scene gravity_stride further
   const void *wall_velocity; // reals {walls, 3}, those of each scene wall_stride further
   const double *wall_place;  // {batch, walls, 3} the way that moving walls have made before wall_step; NULL: none
   int64_t wall_step;         // engine step from which on the walls have had these velocities
+  const int64_t *wall_age;   // {batch} engine steps before the rollout in which they had them as well; NULL: none
   // {block_count, impulse_count} impulses at each tile's own nodes, of each wall, then of groups of pins: added to.
   // NULL: not wanted
   double *impulse;

@@ -46,7 +46,7 @@ CQ_GPU Node arenas_sum(const cq_frame *s, const int32_t k, const int32_t block, 
 // reads.
 CQ_GPU real free_velocity(const cq_frame *s, const int32_t scene, const Node *p, real v[CQ_DIM]) {
   const real inverse = p->c[CQ_DIM] > 0 ? (real)1 / p->c[CQ_DIM] : (real)0;
-  const real *gravity = globals_of(s, scene);
+  const real *gravity = gravity_of(s, scene);
   const real decay = decay_of(s, scene);
   EACH(i) v[i] = (p->c[i] * inverse + s->SCALES.dt * gravity[i]) * decay;
   return inverse;

@@ -39,6 +39,7 @@
 #include "readout.inl"
 #include "hull.inl"
 #include "reference.inl"
+#include "take.inl"
 #include "touch.inl"
 #include "repel.inl"
 #include "reference_adj.inl"
@@ -189,6 +190,11 @@ static void launch_move(cudaStream_t stream, int32_t blocks, const cq_moving *m)
 static void launch_load(cudaStream_t stream, int32_t blocks, const cq_loading *l) {
   CQ_LAUNCH(load_values, blocks, SLOT_THREADS, stream, *l);
 }
+// Launches what takes scenes of another rollout over: their particles, and the nodes of their reference grids.
+static void launch_take(cudaStream_t stream, int32_t blocks, const cq_taking *t) {
+  if (t->slots) CQ_LAUNCH(take_slots, blocks, SLOT_THREADS, stream, *t);
+  if (t->nodes_to) CQ_LAUNCH(take_nodes, blocks, SLOT_THREADS, stream, *t);
+}
 static void launch_store_state(cudaStream_t stream, int32_t blocks, const cq_storing *s) {
   CQ_LAUNCH(store_state_adj, blocks, SLOT_THREADS, stream, *s);
 }
@@ -260,7 +266,7 @@ const cq_cuda_kernels CQ_TABLE = {
     launch_p2g, launch_grid, launch_impulse, launch_g2p2g, launch_g2p,
     launch_velocity, launch_g2p_adj, launch_grid_adj, launch_step_adj, launch_p2g_adj,
     launch_resident, launch_resident_adj, room,
-    launch_box, launch_key, launch_move, launch_load, launch_store_state, launch_store_params_adj,
+    launch_box, launch_key, launch_move, launch_load, launch_take, launch_store_state, launch_store_params_adj,
     launch_discount, launch_norm,
     launch_load_actuation, launch_load_actuation_adj, launch_pull_cables, launch_pull_cables_adj,
     launch_reference_begin, launch_reference_observe, launch_reference_settle, launch_reference_finish,

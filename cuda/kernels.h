@@ -43,6 +43,7 @@ typedef struct cq_cuda_kernels {
   void (*key)(cudaStream_t stream, int32_t blocks, const cq_sorting *sorting);
   void (*move)(cudaStream_t stream, int32_t blocks, const cq_moving *moving);
   void (*load)(cudaStream_t stream, int32_t blocks, const cq_loading *loading);
+  void (*take)(cudaStream_t stream, int32_t blocks, const cq_taking *taking);   // of scenes of another rollout
   void (*store_state)(cudaStream_t stream, int32_t blocks, const cq_storing *storing);
   void (*store_params_adj)(cudaStream_t stream, int32_t blocks, const cq_storing *storing);
   void (*discount)(cudaStream_t stream, int32_t blocks, void *adj, int64_t count, double factor);   // of the live state

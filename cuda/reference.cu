@@ -198,6 +198,8 @@ static cq_status lay_out_all(cq_device *d, const cq_values *values) {
   if (!status) status = reserve(d);
   if (!status) {
     keep_layout(r, &l);
+    for (int32_t node = s->nodes - CQ_TILE_NODES; node >= 0; node -= CQ_TILE_NODES)
+      r->first_node[l.scene[node / CQ_TILE_NODES]] = node;
     for (int32_t k = 0; k < d->batch; k++)
       memcpy(r->positions + (size_t)k * each, values[k].position, each * sizeof(double));
   }
@@ -213,7 +215,8 @@ cq_status cq_cuda_reference_create(cq_device *d) {
   cq_reference *r = d->reference = (cq_reference *)cq_alloc(1, sizeof *r, what);
   if (!r) return CQ_MEMORY;
   r->positions = (double *)cq_alloc((size_t)d->slots * (size_t)m->dim, sizeof *r->positions, what);
-  if (!r->positions) return CQ_MEMORY;
+  r->first_node = (int32_t *)cq_alloc((size_t)d->batch, sizeof *r->first_node, what);
+  if (!r->positions || !r->first_node) return CQ_MEMORY;
   r->shapes.bodies = d->batch * m->body_count;
   r->shapes.slots = d->slots;
   r->shapes.dim = m->dim;
@@ -233,7 +236,7 @@ void cq_cuda_reference_destroy(cq_device *d) {
   cq_cuda_slice_release(d, r->first);
   cq_memory *owned[] = {r->tables, r->reals, r->arenas, r->backward, r->touch, r->near};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_pool_give(&d->context->pool, owned[k]);
-  void *of_host[] = {r->positions, r->order, r->rests, r->rim, r->rim_node, r->rim_scene, r};
+  void *of_host[] = {r->positions, r->first_node, r->order, r->rests, r->rim, r->rim_node, r->rim_scene, r};
   for (size_t k = 0; k < sizeof of_host / sizeof *of_host; k++) cq_free(of_host[k]);
   d->reference = NULL;
 }

@@ -15,6 +15,7 @@ typedef struct cq_reference {
   int64_t checks;            // of surfaces, that were begun
   // of the host
   double *positions;         // {batch, n, dim} that the layout is for
+  int32_t *first_node;       // {batch} of each scene
   int32_t *order;            // {slots}
   double *rests;             // {nodes, dim}
   cq_rim *rim;

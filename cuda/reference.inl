@@ -122,7 +122,7 @@ typedef struct Mover {
 CQ_GPU StepWalls walls_of(const cq_frame *s, const int32_t scene, const int32_t k) {
   const double *moved = s->wall_place ? s->wall_place + 3 * (int64_t)scene * s->wall_count : NULL;
   return {s->walls, s->wall_count, wall_velocity_of(s, scene, 0), moved,
-          (double)(s->step + k - s->wall_step) * s->scales_8.dt, s->scales_8.dt, s->scales_8.dx};
+          wall_time_of(s, scene, k), s->scales_8.dt, s->scales_8.dx};
 }
 
 // Fills m for a node of a reference grid before contacts: scene, mass, velocity v, pin, the walls of the step, and its
@@ -192,7 +192,7 @@ CQ_GPU int may_hold(const cq_frame *s, const int32_t node) { return s->wall_coun
 CQ_GPU void velocity_before(const cq_frame *s, const int32_t k, const int32_t node, const Node mass, real v[CQ_DIM]) {
   const cq_shapes *r = s->shapes;
   const int32_t scene = r->scene[node / CQ_TILE_NODES];
-  const real dt = s->SCALES.dt, decay = decay_of(s, scene), *gravity = globals_of(s, scene);
+  const real dt = s->SCALES.dt, decay = decay_of(s, scene), *gravity = gravity_of(s, scene);
   const Node was = nodes_at(s->substeps[k].in, r->nodes)[node];
   Node f = given_to(r, 0, node);
   if (r->push) EACH(i) f.c[i] += nodes_at(r->push, 0)[node].c[i];

@@ -104,7 +104,7 @@ static __global__ void __launch_bounds__(CQ_TILE_NODES, 1) node_move_adj(const c
   for (int32_t block = (int32_t)blockIdx.x; block < r->nodes / CQ_TILE_NODES; block += (int32_t)gridDim.x) {
     const int32_t node = block * CQ_TILE_NODES + (int32_t)threadIdx.x, scene = r->scene[block];
     const Node mass = nodes_at(r->mass, 0)[node], v = kept[node];
-    const real decay = decay_of(s, scene), *gravity = globals_of(s, scene);
+    const real decay = decay_of(s, scene), *gravity = gravity_of(s, scene);
     const int moves = mass.c[0] > 0;
     double *sums = s->sums + (int64_t)block * s->sum_count;
     Node gu = adj[node], gv = adj[r->nodes + node];

@@ -54,6 +54,27 @@ typedef struct cq_moving {
   const int32_t *slot_of;    // {slots} of from
 } cq_moving;
 
+// Takes scenes of one rollout over into scenes of another one: those of scene s are scene[first[s]] to before
+// scene[first[s + 1]]. Copies what they have, adds it (of adjoints), or clears what scene s has if it takes any.
+enum { CQ_TAKE_COPY, CQ_TAKE_ADD, CQ_TAKE_CLEAR };
+typedef struct cq_taking {
+  int32_t mode;
+  const int32_t *first, *scene;  // {scenes of to + 1}, {taken}
+  // particles: two arrays {fields, slots}, of which `from` is not read to clear
+  int32_t particles, slots;      // of a scene, of all scenes of to
+  int32_t fields[2];
+  const void *from[2];
+  void *to[2];
+  const int32_t *order;          // {slots} of to
+  const int32_t *slot_of;        // {slots} of from
+  // nodes of reference grids: {2, nodes} Nodes of each rollout; no nodes: nothing
+  int32_t nodes_from, nodes_to;
+  const void *node_from;
+  void *node_to;
+  const int32_t *node_scene;     // {nodes_to / CQ_TILE_NODES} of to
+  const int32_t *first_from, *first_to;   // {scenes} the first node of a scene
+} cq_taking;
+
 // Copies gradients to doubles in the order of user ids. Those of the state go to one array {slots, width} for each
 // quantity, one after another. Those of constants are added to an array {fields, slots}, and cleared in `from`.
 typedef struct cq_storing {

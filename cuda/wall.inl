@@ -5,6 +5,10 @@
 CQ_GPU const real *globals_of(const cq_frame *s, const int32_t scene) {
   return (const real *)s->globals + (int64_t)scene * s->global_stride;
 }
+// The gravity of a scene in this control step.
+CQ_GPU const real *gravity_of(const cq_frame *s, const int32_t scene) {
+  return (const real *)s->gravity + (int64_t)scene * s->gravity_stride;
+}
 // The friction coefficient of a wall in a scene.
 CQ_GPU real friction_of(const cq_frame *s, const int32_t scene, const int32_t wall) {
   return globals_of(s, scene)[CQ_AT_FRICTION + wall];
@@ -12,6 +16,11 @@ CQ_GPU real friction_of(const cq_frame *s, const int32_t scene, const int32_t wa
 // The three components of a wall's velocity in this control step.
 CQ_GPU const real *wall_velocity_of(const cq_frame *s, const int32_t scene, const int32_t wall) {
   return (const real *)s->wall_velocity + (int64_t)scene * s->wall_stride + 3 * wall;
+}
+
+// The time at substep k since the walls of a scene took their present velocities.
+CQ_GPU double wall_time_of(const cq_frame *s, const int32_t scene, const int32_t k) {
+  return (double)(s->step + k - s->wall_step + (s->wall_age ? s->wall_age[scene] : 0)) * s->scales_8.dt;
 }
 
 // ---- contacts of a node ---------------------------------------------------------------------------------------------
@@ -38,7 +47,7 @@ CQ_GPU void find_node(const cq_frame *s, const int64_t n, const int32_t k, GridN
   w->at[1] = CQ_DIM == 3 ? tile->lower[1] + at[1] : 0;
   w->at[2] = tile->lower[LAST] + at[LAST];
   w->scene = tile->scene;
-  w->time = (double)(s->step + k - s->wall_step) * s->scales_8.dt;
+  w->time = wall_time_of(s, w->scene, k);
   w->entry = s->map.node + entries / CQ_ENTRIES;
   w->pinned = entries % CQ_ENTRIES == CQ_PIN_ENTRY;
   w->count = w->pinned ? 1 : (int32_t)(entries % CQ_ENTRIES);

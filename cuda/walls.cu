@@ -1,7 +1,7 @@
-// walls: velocities of walls for each control step, and impulses of contacts. The velocities are sent to the device
-// with each run of engine steps. During a run, each tile sums the impulses of its own nodes. After the run, the sums of
-// all tiles of a scene are added to the row of the control step. Gradients of the velocities are summed in the same two
-// stages.
+// walls: velocities of walls and gravity for each control step, and impulses of contacts. Velocities and gravity are
+// sent to the device with each run of engine steps. During a run, each tile sums the impulses of its own nodes. After the run, the sums of
+// all tiles of a scene are added to the row of the control step. Gradients of velocities and gravity are summed in the
+// same two stages.
 #include "batch.h"
 #include "window.h"
 #include <string.h>
@@ -26,21 +26,25 @@ static cq_status clear(cq_device *d, const cq_memory *memory, size_t count) {
 
 // ---- velocities -----------------------------------------------------------------------------------------------------
 
+// Writes number `at` of an array of the device's precision.
+static void put_real(const cq_device *d, double *array, size_t at, double value) {
+  if (d->real_bytes == 4)
+    ((float *)array)[at] = (float)value;
+  else
+    array[at] = value;
+}
+
 // Writes velocities and places of walls of the running control step behind the frame that is sent with the run.
 static void fill_motion(const cq_device *d, cq_upload *on_device) {
   const int32_t walls = d->model->wall_count, dim = d->model->dim;
   const double *velocity = d->track->velocity + (int64_t)d->control_step * d->batch * walls * dim;
   const double *place = d->track->place + (int64_t)d->control_step * d->batch * walls * dim;
   double *to = cq_upload_motion(d->upload), *to_place = to + 3 * walls_of(d);
-  memset(to, 0, cq_motion_count(d) * sizeof *to);
+  memset(to, 0, cq_wall_motion(d) * sizeof *to);
   for (size_t w = 0; w < walls_of(d); w++)
     for (int32_t i = 0; i < dim; i++) {
-      const double v = velocity[w * (size_t)dim + (size_t)i];
       const size_t at = 3 * w + (size_t)i;
-      if (d->real_bytes == 4)
-        ((float *)to)[at] = (float)v;
-      else
-        to[at] = v;
+      put_real(d, to, at, velocity[w * (size_t)dim + (size_t)i]);
       to_place[at] = place[w * (size_t)dim + (size_t)i];
     }
   cq_frame *f = &d->upload->frame;
@@ -48,16 +52,31 @@ static void fill_motion(const cq_device *d, cq_upload *on_device) {
   f->wall_stride = 3 * walls;
   f->wall_place = cq_upload_motion(on_device) + 3 * walls_of(d);
   f->wall_step = (int64_t)d->control_step * d->model->substeps;
+  f->wall_age = NULL;
+}
+
+// Writes the gravity of the running control step behind the motion of walls.
+static void fill_gravity(const cq_device *d, cq_upload *on_device) {
+  const size_t at = d->track->velocity ? cq_wall_motion(d) : 0, dim = (size_t)d->model->dim;
+  const double *gravity = d->track->gravity + (size_t)d->control_step * (size_t)d->batch * dim;
+  double *to = cq_upload_motion(d->upload) + at;
+  for (size_t k = 0; k < (size_t)d->batch * dim; k++) put_real(d, to, k / dim * 3 + k % dim, gravity[k]);
+  d->upload->frame.gravity = cq_upload_motion(on_device) + at;
+  d->upload->frame.gravity_stride = 3;
 }
 
 void cq_cuda_walls_fill(const cq_device *d, cq_upload *on_device) {
   cq_frame *f = &d->upload->frame;
+  f->gravity = d->given.globals->data;
+  f->gravity_stride = cq_global_count(d);
   f->wall_velocity =
       (const char *)d->given.globals->data + (size_t)(CQ_AT_FRICTION + d->model->wall_count) * d->real_bytes;
   f->wall_stride = cq_global_count(d);
   f->wall_place = NULL;
   f->wall_step = 0;
+  f->wall_age = d->wall_age ? (const int64_t *)d->wall_age->data : NULL;
   if (d->track->velocity) fill_motion(d, on_device);
+  if (d->track->gravity) fill_gravity(d, on_device);
   f->impulse_count = cq_impulse_count(d);
   f->impulse = d->track->impulse && d->impulse ? (double *)d->impulse->data : NULL;
   f->grad_impulse = NULL;
@@ -132,38 +151,45 @@ cq_status cq_cuda_impulse_fetch(cq_device *d, int32_t step, int32_t rows) {
 static int32_t tracks_back(const cq_device *d) {
   return d->track->velocity && d->wanted & cq_bit(CQ_FIELD_WALL_VELOCITY);
 }
+// Are those of gravity?
+static int32_t falls_back(const cq_device *d) {
+  return d->track->gravity && d->track->grad_gravity && d->wanted & cq_bit(CQ_FIELD_GRAVITY);
+}
 
-// Sends the gradients of impulses of some control steps, and clears those of walls' motion.
+// Makes room for `count` gradients of control steps and clears them.
+static cq_status begin_rows(cq_device *d, cq_memory **rows, size_t count) {
+  const cq_status status = cq_pool_reserve(&d->context->pool, rows, count * sizeof(double), what);
+  return status ? status : clear(d, *rows, count);
+}
+
+// Sends the gradients of impulses of some control steps, and clears those of walls' motion and of gravity.
 cq_status cq_cuda_walls_begin_adj(cq_device *d, int32_t step, int32_t rows) {
-  cq_pool *pool = &d->context->pool;
-  const size_t impulses = (size_t)rows * impulse_width(d), grads = (size_t)rows * grad_width(d);
+  const size_t impulses = (size_t)rows * impulse_width(d);
   cq_status status = CQ_OK;
   if (d->track->grad_impulse) {
     const double *from = d->track->grad_impulse + (size_t)step * impulse_width(d);
-    status = cq_pool_reserve(pool, &d->impulse_rows, impulses * sizeof(double), what);
+    status = cq_pool_reserve(&d->context->pool, &d->impulse_rows, impulses * sizeof(double), what);
     if (!status) status = copy(d, d->impulse_rows->data, from, impulses, cudaMemcpyHostToDevice);
   }
-  if (status || !tracks_back(d)) return status;
-  status = cq_pool_reserve(pool, &d->grad_walls, grads * sizeof(double), what);
-  return status ? status : clear(d, d->grad_walls, grads);
+  if (!status && tracks_back(d)) status = begin_rows(d, &d->grad_walls, (size_t)rows * grad_width(d));
+  if (!status && falls_back(d)) status = begin_rows(d, &d->grad_gravity, (size_t)rows * 3 * (size_t)d->batch);
+  return status;
 }
 
-// Adds up the gradients of walls' places and velocities over tiles.
-cq_status cq_cuda_walls_sum(cq_device *d) {
-  if (!tracks_back(d)) return CQ_OK;
+// Adds numbers [first, first + count) of the sums of all tiles to the row of the running control step, and clears them.
+static void sum_row(cq_device *d, int32_t first, int32_t count, const cq_memory *rows) {
   const cq_arrangement *a = d->adj_arrangement;
-  const int32_t walls = d->model->wall_count;
-  const cq_summing s = {d->batch,
-                        a->tile_count,
-                        a->block_count,
-                        a->tiles,
-                        (double *)d->sums->data,
-                        cq_sum_count(d),
-                        CQ_AT_FRICTION + walls,
-                        6 * walls,
-                        (double *)d->grad_walls->data + (size_t)d->control_row * grad_width(d),
-                        NULL};
+  double *row = (double *)rows->data + (size_t)d->control_row * (size_t)d->batch * (size_t)count;
+  const cq_summing s = {d->batch, a->tile_count, a->block_count, a->tiles, (double *)d->sums->data, cq_sum_count(d),
+                        first,    count,         row,            NULL};
   cq_window_sum(d->context->stream, &s);
+}
+
+// Adds up the gradients of gravity, and of walls' places and velocities, over tiles.
+cq_status cq_cuda_walls_sum(cq_device *d) {
+  const int32_t walls = d->model->wall_count;
+  if (tracks_back(d)) sum_row(d, CQ_AT_FRICTION + walls, 6 * walls, d->grad_walls);
+  if (falls_back(d)) sum_row(d, 0, 3, d->grad_gravity);
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
@@ -180,15 +206,34 @@ static void spread(const cq_device *d, int32_t step, int32_t rows, const double 
   }
 }
 
-// Stores the gradients of wall motion of control steps from `step` on.
-cq_status cq_cuda_walls_fetch(cq_device *d, int32_t step, int32_t rows) {
-  if (!tracks_back(d)) return CQ_OK;
-  const size_t count = (size_t)rows * grad_width(d);
+// The same of gravity: {row, scene, 3} on the device, {steps, batch, dim} on the host.
+static void spread_gravity(const cq_device *d, int32_t step, int32_t rows, const double *from) {
+  const size_t dim = (size_t)d->model->dim, batch = (size_t)d->batch;
+  for (size_t k = 0; k < (size_t)rows * batch; k++)
+    memcpy(d->track->grad_gravity + ((size_t)step * batch + k) * dim, from + 3 * k, dim * sizeof *from);
+}
+
+// Brings `count` gradients of control steps to the host and sets the status. The caller frees what it returns; NULL
+// without memory.
+static double *fetch_rows(cq_device *d, const cq_memory *rows, size_t count, cq_status *status) {
   double *grad = (double *)cq_alloc(count, sizeof *grad, what);
-  if (!grad) return CQ_MEMORY;
-  cq_status status = copy(d, grad, d->grad_walls->data, count, cudaMemcpyDeviceToHost);
-  if (!status) status = cq_cuda_check(cudaStreamSynchronize(d->context->stream), what);
-  if (!status) spread(d, step, rows, grad);
-  cq_free(grad);
+  *status = grad ? copy(d, grad, rows->data, count, cudaMemcpyDeviceToHost) : CQ_MEMORY;
+  if (!*status) *status = cq_cuda_check(cudaStreamSynchronize(d->context->stream), what);
+  return grad;
+}
+
+// Stores the gradients of wall motion and of gravity of control steps from `step` on.
+cq_status cq_cuda_walls_fetch(cq_device *d, int32_t step, int32_t rows) {
+  cq_status status = CQ_OK;
+  if (tracks_back(d)) {
+    double *grad = fetch_rows(d, d->grad_walls, (size_t)rows * grad_width(d), &status);
+    if (!status) spread(d, step, rows, grad);
+    cq_free(grad);
+  }
+  if (!status && falls_back(d)) {
+    double *grad = fetch_rows(d, d->grad_gravity, (size_t)rows * 3 * (size_t)d->batch, &status);
+    if (!status) spread_gravity(d, step, rows, grad);
+    cq_free(grad);
+  }
   return status;
 }

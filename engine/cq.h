@@ -303,7 +303,7 @@ cq_status cq_rollout_set(cq_rollout *rollout, int32_t field, const double *data,
 double cq_rollout_courant(const cq_rollout *rollout);
 cq_status cq_rollout_begin(cq_rollout *rollout);                          // to control step 0
 // The same, in the live state of another rollout of this world, with all that it has beside its fields: scene s goes on
-// from its scene[s], or begins with values of its own where that is -1. CQ_UNSUPPORTED on CUDA.
+// from its scene[s], or begins with values of its own where that is -1.
 cq_status cq_rollout_begin_from(cq_rollout *rollout, const cq_rollout *from, const int32_t *scene);
 // Runs `count` control steps with signals {count, B, actuators} and forces {count, B, force_count, dim} (NULL: none). A
 // GPU runs all of them before it answers; results do not depend on how control steps are divided among calls.
@@ -396,8 +396,7 @@ cq_status cq_rollout_set_walls(cq_rollout *rollout, const double *velocity, int3
 cq_status cq_rollout_walls_gradient(cq_rollout *rollout, double *out, int32_t per_scene);
 
 // Gravity, constant over each control step, in the place of CQ_FIELD_GRAVITY: {steps, dim} for all scenes, or {B,
-// steps, dim} for each. NULL: that of the field again. Takes effect at the next cq_rollout_begin. CQ_UNSUPPORTED
-// on CUDA.
+// steps, dim} for each. NULL: that of the field again. Takes effect at the next cq_rollout_begin.
 cq_status cq_rollout_set_gravity(cq_rollout *rollout, const double *gravity, int32_t per_scene);
 // Its gradient, as cq_rollout_gradient gives those of fields.
 cq_status cq_rollout_gravity_gradient(cq_rollout *rollout, double *out, int32_t per_scene);

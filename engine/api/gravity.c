@@ -21,8 +21,6 @@ static int reserve(const cq_rollout *r, double **array) {
 
 cq_status cq_rollout_set_gravity(cq_rollout *r, const double *gravity, int32_t per_scene) {
   const int64_t steps = r->def.steps, dim = r->world->model.dim, batch = r->def.batch;
-  if (gravity && !r->world->backend->changes_gravity)
-    return cq_fail(CQ_UNSUPPORTED, "gravity that changes with time is not there on CUDA; take device \"cpu\"");
   for (int64_t k = 0; gravity && k < (per_scene ? batch : 1) * steps * dim; k++)
     if (!isfinite(gravity[k]))
       return cq_fail(CQ_INVALID, "gravity is %g at control step %lld; it must be finite", gravity[k],

@@ -208,8 +208,7 @@ static cq_status begin(cq_rollout *r, const cq_rollout *from, const int32_t *sce
   // Forgetting comes first: the device would otherwise need memory for the new state beside that of the last rollout.
   cq_memo_forget(r->memo);
   const cq_backend *b = r->world->backend;
-  cq_status status =
-      from ? b->begin_from(r->device, r->values, from->device, scene) : b->begin(r->device, r->values, r->changed);
+  cq_status status = b->begin(r->device, r->values, r->changed, from ? from->device : NULL, scene);
   r->changed = status ? UINT64_MAX : 0;
   if (!status) status = cq_memo_begin(r->memo);
   r->began = !status;
@@ -226,16 +225,13 @@ static cq_status failed_before(const cq_rollout *r) {
   return cq_fail(CQ_INVALID, "this rollout failed at control step %d; begin it again", cq_memo_at(r->memo) + 1);
 }
 
-// CQ_OK if scenes of a rollout can go on from those of another one, which must be sound, of the same world and on the
-// CPU; else an error. scene {batch}: as in begin.
+// CQ_OK if scenes of a rollout can go on from those of another one, which must be sound and of the same world; else an
+// error. scene {batch}: as in begin.
 static cq_status check_from(const cq_rollout *r, const cq_rollout *from, const int32_t *scene) {
   if (from->world != r->world) return cq_fail(CQ_INVALID, "a rollout goes on from a state of its own world");
   if (from == r) return cq_fail(CQ_INVALID, "a rollout cannot go on from itself");
   if (!from->began) return cq_fail(CQ_INVALID, "the rollout to go on from has no live state; begin it first");
   if (from->failed) return failed_before(from);
-  if (!r->world->backend->begin_from)
-    return cq_fail(CQ_UNSUPPORTED, "rollouts go on from a state on the CPU only, and this world is on %s: take device cpu",
-                   r->world->backend->name);
   for (int32_t s = 0; s < r->def.batch; s++)
     if (scene[s] < -1 || scene[s] >= from->def.batch)
       return cq_fail(CQ_INVALID, "scene %d is to go on from scene %d of a rollout of %d", s + 1, scene[s] + 1,
@@ -245,7 +241,14 @@ static cq_status check_from(const cq_rollout *r, const cq_rollout *from, const i
 
 cq_status cq_rollout_begin_from(cq_rollout *r, const cq_rollout *from, const int32_t *scene) {
   const cq_status status = check_from(r, from, scene);
-  return status ? status : begin(r, from, scene);
+  if (status) return status;
+  for (int32_t s = 0; s < r->def.batch; s++)
+    if (scene[s] >= 0 &&
+        !cq_values_have_same_shapes(&r->world->model, &r->values_next[s], &from->values[scene[s]]))
+      return cq_fail(CQ_INVALID,
+                     "a rollout of total Lagrangian steps goes on from a state of the same undeformed shape, and the "
+                     "positions of the robot are others here");
+  return begin(r, from, scene);
 }
 
 cq_status cq_rollout_pass_adjoint(cq_rollout *r, cq_rollout *from, const int32_t *scene) {

@@ -23,6 +23,11 @@ typedef struct cq_values {
   CQ_FIELD_UNION(const double, CQ_FIELDS, CQ_FIELD_CONST_POINTER, CQ_FIELD_COUNT);
 } cq_values;
 
+// Have two scenes of a model the same masses, volumes and constants of materials? 1 yes, 0 no.
+int cq_values_have_same_constants(const cq_model *model, const cq_values *a, const cq_values *b);
+// Have their bodies on reference grids the same undeformed shapes? 1 yes, 0 no.
+int cq_values_have_same_shapes(const cq_model *model, const cq_values *a, const cq_values *b);
+
 // Gradients of one scene since begin_adjoint, in the user's order. Those of material constants are in `slot`, which api
 // turns into fields; `value` has none of them.
 typedef struct cq_gradients {
@@ -108,8 +113,10 @@ typedef struct cq_backend {
   cq_status (*create)(cq_context *context, int32_t batch, int32_t differentiable, cq_device **device);
   void (*destroy)(cq_device *device);
   // values {batch}, kept by pointer; changed: bits (1 << cq_field) of the fields that may differ from the last begin
-  // that succeeded. A device may reuse its copies of the others.
-  cq_status (*begin)(cq_device *device, const cq_values *values, uint64_t changed);
+  // that succeeded. A device may reuse its copies of the others. from NULL: all scenes begin with their values; else
+  // scene s where scene[s] is not negative begins in the live state of that scene of another device of the context.
+  cq_status (*begin)(cq_device *device, const cq_values *values, uint64_t changed, const cq_device *from,
+                     const int32_t *scene);
   cq_status (*advance)(cq_device *device, const cq_controls *controls, cq_record *const *records, int32_t *steps_done);
   const cq_health *(*health)(const cq_device *device);                     // of the first scene that failed
 
@@ -127,6 +134,8 @@ typedef struct cq_backend {
   cq_status (*begin_adjoint)(cq_device *device, uint64_t wanted);
   cq_status (*reverse)(cq_device *device, const cq_controls *controls, cq_record *const *records, int32_t *steps_done);
   cq_status (*discount_adjoint)(cq_device *device, double factor);         // of the live state, times a factor; 0: none
+  // At step 0: the adjoint of the first states that are live states of `from` goes there; from NULL: nowhere.
+  cq_status (*pass_adjoint)(cq_device *device, cq_device *from, const int32_t *scene);
   cq_status (*finish)(cq_device *device);                                  // at step 0: gradients are complete
   const cq_gradients *(*gradients)(const cq_device *device, int32_t scene);
 
@@ -136,12 +145,6 @@ typedef struct cq_backend {
 
   // OPTIONAL: 1: takes a policy in controls; else api asks it step by step
   int32_t runs_policies;
-  // OPTIONAL: 1: takes gravity of each control step from the track
-  int32_t changes_gravity;
-  // OPTIONAL: begin, but scene s where scene[s] is not negative: in the live state of that scene of another device of
-  // the context. And at step 0: the adjoint of these first states goes to those live states; from NULL: nowhere.
-  cq_status (*begin_from)(cq_device *device, const cq_values *values, const cq_device *from, const int32_t *scene);
-  cq_status (*pass_adjoint)(cq_device *device, cq_device *from, const int32_t *scene);
   // OPTIONAL: bytes that its memo may count on; NULL: those of the host
   int64_t (*memory_available)(const cq_context *context);
 } cq_backend;

@@ -4,17 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-int cq_scene_has_same_constants(const cq_scene *s, const cq_scene *from) {
-  const uint64_t wanted = cq_constant_bits() | cq_bit(CQ_FIELD_MASS) | cq_bit(CQ_FIELD_VOLUME);
-  for (int32_t f = 0; f < CQ_FIELD_COUNT; f++) {
-    const double *a = s->values.value[f], *b = from->values.value[f];
-    if (!(wanted >> f & 1) || a == b) continue;
-    const int64_t count = s->model->particle_count * (cq_field_describe(f)->rank ? s->model->dim : 1);
-    if (!a || !b || memcmp(a, b, (size_t)count * sizeof *a) != 0) return 0;
-  }
-  return 1;
-}
-
 cq_status cq_scene_discount_adj(cq_scene *s, const cq_worker *worker, double factor) {
   int begin, end;
   cq_worker_share(worker, s->chunks, &begin, &end);
@@ -57,19 +46,18 @@ static cq_status take_state(cq_scene *s, const cq_scene *from) {
 }
 
 // cq_scene_begin_from of a scene with reference grids, by all its workers: particles keep the order of the layout, and
-// displacements and velocities of nodes are copied; of particles on the spatial grid also their order. An error:
-// layouts differ, no memory.
+// displacements and velocities of nodes are copied; of particles on the spatial grid also their order. CQ_OK or
+// CQ_MEMORY.
 static cq_status take_reference(cq_scene *s, cq_worker *worker, const cq_scene *from) {
   const cq_status status = cq_scene_begin(s, worker);
   if (status) return status;
-  if (worker->rank == 0) s->status = cq_reference_same_layout(s, from);
-  if (worker->rank == 0 && !s->status && cq_is_mixed(s->model)) {
+  if (worker->rank == 0 && cq_is_mixed(s->model)) {
     s->status = take_state(s, from);
     if (!s->status) s->kernels->load_params(s, s->arrangement, 0, s->chunks);
   } else if (worker->rank == 0) {
-    cq_slice *slice = s->status ? NULL : cq_slice_copy(s, from->live);
+    cq_slice *slice = cq_slice_copy(s, from->live);
+    s->status = slice ? CQ_OK : CQ_MEMORY;
     if (slice) cq_scene_resume(s, slice, s->arrangement, 0, 0);
-    else if (!s->status) s->status = CQ_MEMORY;
     cq_slice_release(s, slice);
     take_walls(s, from);
   }
@@ -79,7 +67,8 @@ static cq_status take_reference(cq_scene *s, cq_worker *worker, const cq_scene *
 
 cq_status cq_scene_begin_from(cq_scene *s, cq_worker *worker, const cq_scene *from) {
   if (cq_is_reference(s->model)) return take_reference(s, worker, from);
-  const int has_params = cq_scene_has_same_constants(s, from);   // those that come with the order
+  // those that come with the order
+  const int has_params = cq_values_have_same_constants(s->model, &s->values, &from->values);
   if (worker->rank == 0) s->status = take_state(s, from);
   if (!has_params) cq_scene_make_slots(s, worker);
   cq_worker_wait(worker);

@@ -4,8 +4,6 @@
 
 #include "kernels.h"
 
-// Have the particles of a rollout the same masses, volumes and constants as those of another scene? 1 yes, 0 no.
-int cq_scene_has_same_constants(const cq_scene *s, const cq_scene *from);
 // Multiplies the adjoint of the live state by a factor, by all workers of the scene together. Returns CQ_OK.
 cq_status cq_scene_discount_adj(cq_scene *s, const cq_worker *worker, double factor);
 // Returns the norm of the adjoint of the live state, and scales the adjoint to the norm `most` where it is larger. By

@@ -207,19 +207,14 @@ static cq_status begin_scene(cq_scene *scene, cq_worker *worker, int32_t index, 
   return cq_scene_begin_from(scene, worker, &b->from->scenes[b->scene[index]]);
 }
 
-// Begins all scenes of a device. from: NULL, or the device in whose scenes they begin; scene {batch}: which of those,
-// -1: from values.
-static cq_status begin_from(cq_device *device, const cq_values *values, const cq_device *from, const int32_t *scene) {
+// Begins a rollout of all scenes from values {batch}. All are loaded again, changed or not: that costs about as much
+// as a step. from: NULL, or the device in whose scenes they begin; scene {batch}: which of those, -1: from values.
+static cq_status begin(cq_device *device, const cq_values *values, uint64_t changed, const cq_device *from,
+                       const int32_t *scene) {
+  (void)changed;
   beginning b = {values, from, scene};
   device->health = (cq_health){0};
   return run(device, begin_scene, &b, NULL);
-}
-
-// Begins a rollout of all scenes from values {batch}. All are loaded again, changed or not: that costs about as much
-// as a step.
-static cq_status begin(cq_device *device, const cq_values *values, uint64_t changed) {
-  (void)changed;
-  return begin_from(device, values, NULL, NULL);
 }
 
 // the arguments of one control step
@@ -462,9 +457,8 @@ const cq_backend *cq_backend_cpu(void) {
       .mark_create = mark_create, .mark_destroy = mark_destroy, .resume = resume,
       .mark_bytes = mark_bytes, .record_bytes = record_bytes,
       .begin_adjoint = begin_adjoint, .reverse = reverse, .finish = finish, .gradients = gradients,
-      .read = cq_device_read, .read_adjoint = cq_device_read_adjoint, .changes_gravity = 1,
-      .begin_from = begin_from, .pass_adjoint = pass_adjoint,
-      .discount_adjoint = discount_adjoint,
+      .read = cq_device_read, .read_adjoint = cq_device_read_adjoint,
+      .pass_adjoint = pass_adjoint, .discount_adjoint = discount_adjoint,
   };
   return &cpu;
 }

@@ -9,7 +9,7 @@ typedef struct {
   int dim, side, precision, threads, simd, substeps, steps, batch;
   int first;                 // scene of a batch that the first one stands for: signals, forces and weights are its own
   int forward_only;
-  int contact, shaking;      // 1: impulses are read; each wall has a velocity of its own at each control step
+  int contact, shaking;      // 1: impulses are read; walls change their velocity at each control step, and gravity does
   int running;               // 1: the loss is of all states but the first, each as the last
   int stride;                // control steps in a call, where the loss is of the last state only; 0: one
   int64_t memory;
@@ -32,7 +32,7 @@ typedef struct {
 static const int32_t test_state_field[4] = {CQ_FIELD_POSITION, CQ_FIELD_VELOCITY, CQ_FIELD_AFFINE,
                                             CQ_FIELD_DEFORMATION};
 
-// velocities of walls {batch, steps, walls, dim}, near those of the scene
+// velocities of walls {batch, steps, walls, dim} and gravity {batch, steps, dim}, near those of the scene
 static inline void test_run_shake(test_run *t) {
   const int64_t steps = t->choice.steps, numbers = (int64_t)t->scene.def.wall_count * t->choice.dim;
   double *velocity = test_array(t->choice.batch * steps * numbers);
@@ -43,21 +43,17 @@ static inline void test_run_shake(test_run *t) {
   }
   REQUIRE(cq_rollout_set_walls(t->rollout, velocity, 1) == CQ_OK);
   free(velocity);
+  const int64_t dim = t->choice.dim, width = t->choice.batch * steps * dim;
+  double *gravity = test_array(width);
+  for (int64_t k = 0; k < width; k++)
+    gravity[k] = t->scene.def.gravity[k % dim] + 0.4 * sin(1.3 * (double)(k / dim) + (double)k);
+  REQUIRE(cq_rollout_set_gravity(t->rollout, gravity, 1) == CQ_OK);
+  free(gravity);
 }
 
-// zeros in a choice mean: the default of the scene or the engine
-static inline void test_run_open(test_run *t, const test_choice *choice) {
-  memset(t, 0, sizeof *t);
-  t->choice = *choice;
-  test_choice *c = &t->choice;
-  if (!c->batch) c->batch = 1;
-  test_scene_make(&t->scene, c->dim, c->side, c->precision, 4);
-  t->scene.def.threads = c->threads;
-  t->scene.def.simd = c->simd;
-  if (c->substeps) t->scene.def.substeps = c->substeps;
-  if (c->device) t->scene.def.device = c->device;
-  if (c->change) c->change(&t->scene);
-  REQUIRE(cq_world_create(&t->scene.def, &t->world) == CQ_OK);
+// makes the rollout of a run whose choice, scene and world are there, and what it is run with
+static inline void test_run_make(test_run *t) {
+  const test_choice *c = &t->choice;
   cq_rollout_def def;
   cq_rollout_def_init(&def);
   def.steps = c->steps;
@@ -89,11 +85,31 @@ static inline void test_run_open(test_run *t, const test_choice *choice) {
   }
 }
 
+// zeros in a choice mean: the default of the scene or the engine
+static inline void test_run_open(test_run *t, const test_choice *choice) {
+  memset(t, 0, sizeof *t);
+  t->choice = *choice;
+  test_choice *c = &t->choice;
+  if (!c->batch) c->batch = 1;
+  test_scene_make(&t->scene, c->dim, c->side, c->precision, 4);
+  t->scene.def.threads = c->threads;
+  t->scene.def.simd = c->simd;
+  if (c->substeps) t->scene.def.substeps = c->substeps;
+  if (c->device) t->scene.def.device = c->device;
+  if (c->change) c->change(&t->scene);
+  REQUIRE(cq_world_create(&t->scene.def, &t->world) == CQ_OK);
+  test_run_make(t);
+}
+
+static inline void test_run_free(test_run *t) {
+  double *owned[] = {t->weights, t->signals, t->forces, t->grad_signals, t->grad_forces};
+  for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) free(owned[k]);
+}
+
 static inline void test_run_close(test_run *t) {
   cq_world_destroy(t->world);
   test_scene_free(&t->scene);
-  double *owned[] = {t->weights, t->signals, t->forces, t->grad_signals, t->grad_forces};
-  for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) free(owned[k]);
+  test_run_free(t);
 }
 
 // a whole state field of all scenes, {batch, n, width}: read to data, or its adjoint added from data
@@ -147,9 +163,8 @@ static inline int test_run_stride(const test_run *t, int left) {
   return stride < left ? stride : left;
 }
 
-// the loss of the first steps
-static inline double test_run_forward(test_run *t, int steps) {
-  REQUIRE(cq_rollout_begin(t->rollout) == CQ_OK);
+// the loss of the first steps of a rollout that has begun
+static inline double test_run_on(test_run *t, int steps) {
   double loss = 0, *state = test_array(t->choice.batch * t->offset[4]);
   for (int i = 0, count; i < steps; i += count) {
     count = test_run_stride(t, steps - i);
@@ -162,9 +177,14 @@ static inline double test_run_forward(test_run *t, int steps) {
   return loss;
 }
 
-// gradients of the last forward
-static inline void test_run_backward(test_run *t) {
-  REQUIRE(cq_rollout_begin_adjoint(t->rollout) == CQ_OK);
+// the loss of the first steps
+static inline double test_run_forward(test_run *t, int steps) {
+  REQUIRE(cq_rollout_begin(t->rollout) == CQ_OK);
+  return test_run_on(t, steps);
+}
+
+// back over the last forward, after its adjoint has begun
+static inline void test_run_back(test_run *t) {
   const int steps = cq_rollout_at(t->rollout);
   for (int i = steps, count; i > 0; i -= count) {
     if (t->choice.running || i == steps) test_run_seed(t);
@@ -172,6 +192,12 @@ static inline void test_run_backward(test_run *t) {
     REQUIRE(cq_rollout_run_adjoint(t->rollout, count, t->grad_signals + (i - count) * t->signal_count,
                                    t->grad_forces + (i - count) * t->force_count) == CQ_OK);
   }
+}
+
+// gradients of the last forward
+static inline void test_run_backward(test_run *t) {
+  REQUIRE(cq_rollout_begin_adjoint(t->rollout) == CQ_OK);
+  test_run_back(t);
 }
 
 static inline double *test_run_gradient(const test_run *t, int32_t field, int per_scene) {

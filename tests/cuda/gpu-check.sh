@@ -112,7 +112,7 @@ stage() {
 say '%s, driver %s, compute capability %s, CUDA %s, %d cores, %s\n' "$gpu" "$driver" "$arch" "$release" "$(nproc)" "$(date -u +%Y-%m-%d)"
 
 # always: it is soon done where nothing has changed
-targets="$build/cqlua-cuda.so $build/tests/cuda/parity $build/tests/cuda/latency $build/tests/bench/speed"
+targets="$build/cqlua-cuda.so $build/tests/cuda/parity $build/tests/cuda/continued $build/tests/cuda/latency $build/tests/bench/speed"
 for name in batch gradient health memo rollout32 rollout_dual walls; do targets="$targets $build/tests/$name"; done
 [ -z "$only" ] || only="build $only"
 # shellcheck disable=SC2086
@@ -128,6 +128,8 @@ for way in launches grid; do
       "$(grep -c . "$logs/parity-$way.bits")"
   fi
 done
+
+stage continued tests 60 "$build/tests/cuda/continued"
 
 # small scenes are one kernel of themselves
 for name in batch gradient health memo rollout32 rollout_dual walls; do

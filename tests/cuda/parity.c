@@ -5,9 +5,8 @@
 // emulated GPU only: nvcc joins a product and a sum in one kernel, and not in another that makes the same of them.
 // The hash of the bits is shown for each way.
 //   parity [part of a case's name]          CQLUA_CUDA_RUN: only in this way
+#include "outcome.h"
 #include "scenes.h"
-#include "emulation/machine.h"
-#include <dlfcn.h>
 
 // ---- cases ----------------------------------------------------------------------------------------------------------
 
@@ -197,27 +196,6 @@ static const row rows[] = {
 
 // ---- one rollout ----------------------------------------------------------------------------------------------------
 
-enum { PARTS_MAX = 96 };
-
-// everything that a rollout gives, in named parts
-typedef struct {
-  int count;
-  const char *name[PARTS_MAX];
-  double *data[PARTS_MAX];
-  int64_t size[PARTS_MAX];
-} outcome;
-
-static double *add_part(outcome *o, const char *name, int64_t size) {
-  o->name[o->count] = name;
-  o->size[o->count] = size;
-  return o->data[o->count++] = test_array(size);
-}
-
-static void free_outcome(outcome *o) {
-  for (int k = 0; k < o->count; k++) free(o->data[k]);
-  o->count = 0;
-}
-
 // values of their own for the scenes of a batch
 static void set_own(const test_run *t) {
   static const int32_t fields[] = {CQ_FIELD_POSITION,         CQ_FIELD_VELOCITY, CQ_FIELD_MASS,    CQ_FIELD_YOUNG,
@@ -334,48 +312,16 @@ static void run_on(int device, const row *r, int64_t memory, int stride, outcome
     double *g = add_part(o, "velocities of walls",
                          t.choice.batch * choice.steps * cq_field_count(t.world, CQ_FIELD_WALL_VELOCITY));
     REQUIRE(cq_rollout_walls_gradient(t.rollout, g, 1) == CQ_OK);
+    g = add_part(o, "gravity of control steps", t.choice.batch * choice.steps * choice.dim);
+    REQUIRE(cq_rollout_gravity_gradient(t.rollout, g, 1) == CQ_OK);
   }
   test_run_close(&t);
 }
 
 // ---- comparing ------------------------------------------------------------------------------------------------------
 
-// the part that is most wrong, relative to the largest number of that part
-static double difference(const outcome *a, const outcome *b, const char **where) {
-  double most = 0;
-  for (int k = 0; k < a->count; k++) {
-    double size = 0, worst = 0;
-    for (int64_t i = 0; i < a->size[k]; i++) {
-      size = fmax(size, fabs(a->data[k][i]));
-      // a nan is no difference to fmax
-      const double off = fabs(a->data[k][i] - b->data[k][i]);
-      worst = off <= worst ? worst : off;
-    }
-    const double relative = worst > 0 || worst != worst ? worst / size : 0;
-    if (!(relative <= most)) {
-      most = relative;
-      *where = a->name[k];
-    }
-  }
-  return most;
-}
-
-static uint64_t hash_of(const outcome *o) {
-  uint64_t hash = 1469598103934665603u;
-  for (int k = 0; k < o->count; k++) hash = test_hash(hash, o->data[k], (size_t)o->size[k] * sizeof(double));
-  return hash;
-}
-
 // sums of another order round differently: in double by some 1e-13, in float32 by what a few steps make of 1e-7
 static double tolerance(const row *r) { return r->choice.precision == CQ_FLOAT64 ? 1e-10 : 2e-4; }
-
-static cq_emulation *find_machine(void) {
-  const char *path = getenv("CQLUA_CUDA");
-  void *object = path ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
-  cq_emulation *(*machine)(void) = NULL;
-  if (object) *(void **)&machine = dlsym(object, "cq_emulation_machine");
-  return machine ? machine() : NULL;
-}
 
 // The ways that this GPU has: launches, which come first, and a cooperative grid.
 enum { WAYS = 2 };

@@ -4,39 +4,39 @@
 
 #include "../c/rollout.h"
 
-static void one_material(test_scene *s, int32_t kind, int32_t incompressible) {
+static inline void one_material(test_scene *s, int32_t kind, int32_t incompressible) {
   s->def.material_count = 1;
   s->def.material = NULL;
   s->materials[0] = (cq_material){.kind = kind, .incompressible = incompressible};
 }
-static void neo_hookean(test_scene *s) { one_material(s, CQ_MATERIAL_NEO_HOOKEAN, 0); }
-static void corotated(test_scene *s) { one_material(s, CQ_MATERIAL_COROTATED, 0); }
-static void linear(test_scene *s) { one_material(s, CQ_MATERIAL_LINEAR, 0); }
-static void incompressible(test_scene *s) {
+static inline void neo_hookean(test_scene *s) { one_material(s, CQ_MATERIAL_NEO_HOOKEAN, 0); }
+static inline void corotated(test_scene *s) { one_material(s, CQ_MATERIAL_COROTATED, 0); }
+static inline void linear(test_scene *s) { one_material(s, CQ_MATERIAL_LINEAR, 0); }
+static inline void incompressible(test_scene *s) {
   for (int k = 0; k < 4; k++) s->materials[k].incompressible = 2 * k + 2;
 }
 
-static void fast(test_scene *s);
-static void fast_viscous(test_scene *s) {
+static inline void fast(test_scene *s);
+static inline void fast_viscous(test_scene *s) {
   test_scene_viscous(s);
   fast(s);
 }
-static void damped(test_scene *s) { s->def.damping = 4; }
+static inline void damped(test_scene *s) { s->def.damping = 4; }
 
-static void bare(test_scene *s) {
+static inline void bare(test_scene *s) {
   s->def.wall_count = 0;
   s->def.actuator_count = 0;
   s->def.actuation_count = 0;
   s->def.force_count = 0;
 }
 
-static void lonely(test_scene *s) {
+static inline void lonely(test_scene *s) {
   s->def.force_count = 0;
   s->def.material_count = 1;
 }
 
 // Walls of all shapes and laws: the block lies in a box, on a bumpy ground, against a ball that moves.
-static void all_walls(test_scene *s) {
+static inline void all_walls(test_scene *s) {
   static double height[7 * 7];
   const double dx = s->def.dx;
   for (int k = 0; k < 49; k++) height[k] = (4.2 + 0.3 * sin(1.7 * k)) * dx;
@@ -72,7 +72,7 @@ static void all_walls(test_scene *s) {
 }
 
 // the same in a box that holds what presses against it, on a ground that moves
-static void moving_walls(test_scene *s) {
+static inline void moving_walls(test_scene *s) {
   all_walls(s);
   s->walls[0].kind = CQ_CONTACT_HOLD;
   s->walls[1].moves = 1;
@@ -80,13 +80,13 @@ static void moving_walls(test_scene *s) {
   s->walls[1].velocity[2] = 0.2;
 }
 
-static void mover_and_pins(test_scene *s) {
+static inline void mover_and_pins(test_scene *s) {
   test_scene_add_mover(s);
   test_scene_add_pin_groups(s);
 }
 
 // so fast that particles leave their tile in the middle of a control step, which nobody foresees in the first one
-static void fast(test_scene *s) {
+static inline void fast(test_scene *s) {
   s->def.dt = 6e-3;
   for (int i = 0; i < 3; i++) s->def.cells[i] = 64;
   for (int64_t p = 0; p < s->n; p++)
@@ -94,7 +94,7 @@ static void fast(test_scene *s) {
 }
 
 // so fast along the floor, on which it presses
-static void sliding(test_scene *s) {
+static inline void sliding(test_scene *s) {
   test_scene_add_mover(s);
   test_scene_add_pins(s);
   s->def.dt = 6e-3;
@@ -102,20 +102,20 @@ static void sliding(test_scene *s) {
   for (int64_t p = 0; p < s->n; p++) s->velocity[p * s->def.dim] += 9;
 }
 
-static void fast_cables(test_scene *s) {
+static inline void fast_cables(test_scene *s) {
   fast(s);
   test_scene_add_drives(s);
 }
 
 // two blocks far from each other
-static void apart(test_scene *s) {
+static inline void apart(test_scene *s) {
   for (int i = 0; i < 3; i++) s->def.cells[i] = 60;
   for (int64_t p = s->n / 2; p < s->n; p++)
     for (int i = 0; i < s->def.dim; i++) s->position[p * s->def.dim + i] += (20 + 3 * i) * s->def.dx;
 }
 
 // so far from each other that the window between them takes one block several turns to sum up
-static void corners(test_scene *s) {
+static inline void corners(test_scene *s) {
   bare(s);   // the map of walls would be as large
   for (int i = 0; i < 2; i++) s->def.cells[i] = 6144;
   for (int64_t p = s->n / 2; p < s->n; p++)
@@ -123,7 +123,7 @@ static void corners(test_scene *s) {
 }
 
 // so close that a tile takes several rounds
-static void crowded(test_scene *s) {
+static inline void crowded(test_scene *s) {
   const double middle[3] = {7 * s->def.dx, 6.5 * s->def.dx, 7 * s->def.dx};
   const double shrink = s->def.dim == 3 ? 0.5 : 0.3, volume = pow(shrink, s->def.dim);
   for (int64_t p = 0; p < s->n; p++) {
@@ -137,19 +137,19 @@ static void crowded(test_scene *s) {
 }
 
 // total Lagrangian steps
-static void reference_walls(test_scene *s) {
+static inline void reference_walls(test_scene *s) {
   all_walls(s);
   test_scene_lattice(s);
 }
-static void reference_moving(test_scene *s) {
+static inline void reference_moving(test_scene *s) {
   moving_walls(s);
   test_scene_reference(s);
 }
-static void reference_pins(test_scene *s) {
+static inline void reference_pins(test_scene *s) {
   mover_and_pins(s);
   test_scene_lattice(s);
 }
-static void reference_viscous(test_scene *s) {
+static inline void reference_viscous(test_scene *s) {
   static const cq_material kinds[4] = {{CQ_MATERIAL_YEOH, 0, 0, 1, 0},
                                        {CQ_MATERIAL_NEO_HOOKEAN, 0, 2, 0, 0},
                                        {CQ_MATERIAL_COROTATED, 0, 0, 1, 0},
@@ -157,7 +157,7 @@ static void reference_viscous(test_scene *s) {
   test_scene_take(s, kinds);
   test_scene_lattice(s);
 }
-static void reference_drives(test_scene *s) {
+static inline void reference_drives(test_scene *s) {
   test_scene_add_drives(s);
   test_scene_reference(s);
 }

@@ -152,18 +152,6 @@ cq_status cq_reference_begin(cq_scene *s) {
   return arrange(s);
 }
 
-cq_status cq_reference_same_layout(const cq_scene *s, const cq_scene *from) {
-  const int32_t dim = s->model->dim;
-  for (int64_t p = 0; p < s->model->particle_count; p++) {
-    const double *a = s->reference.positions + p * dim, *b = from->reference.positions + p * dim;
-    if (cq_on_reference(s->model, p) && memcmp(a, b, (size_t)dim * sizeof *a))
-      return cq_fail(CQ_INVALID,
-                     "a rollout of total Lagrangian steps goes on from a state of the same undeformed shape, and the "
-                     "positions of the robot are others here");
-  }
-  return CQ_OK;
-}
-
 cq_status cq_reference_load(cq_scene *s, cq_worker *worker) {
   int begin, end;
   cq_scene_share_reference(s, worker, &begin, &end);

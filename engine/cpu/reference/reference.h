@@ -220,8 +220,6 @@ cq_status cq_reference_advance(struct cq_scene *s, cq_worker *worker, struct cq_
 cq_status cq_reference_reverse(struct cq_scene *s, cq_worker *worker, const struct cq_step_record *records);
 // By one worker: sets the adjoint of the nodes and the gradients on reference grids to zero.
 void cq_reference_begin_adjoint(struct cq_scene *s);
-// CQ_OK, or CQ_INVALID and a sentence if two scenes of a model were laid out for different positions.
-cq_status cq_reference_same_layout(const struct cq_scene *s, const struct cq_scene *from);
 // By all workers: adds what readouts have given to the adjoint of particles to that of the nodes.
 void cq_reference_settle_adjoint(struct cq_scene *s, cq_worker *worker);
 // By all workers, at the first state: turns adjoints into the user's gradients, but for those of walls and gravity.

@@ -1,0 +1,187 @@
+// continued: rollouts whose scenes begin in live states of another rollout, and pass their adjoint on to it.
+#include "batch.h"
+#include "reference.h"
+#include <string.h>
+
+static const char *const what = "going on from a state";
+
+// Bytes of a list of scenes on the device: where each scene of `to` begins in it, the list, and the first nodes of the
+// scenes of both rollouts.
+static size_t lists_size(const cq_device *to, const cq_device *from) {
+  const size_t taken = (size_t)(to->batch > from->batch ? to->batch : from->batch);
+  return ((size_t)to->batch + 1 + taken + (size_t)to->batch + (size_t)from->batch) * sizeof(int32_t);
+}
+
+// Writes which scenes of `from` each scene of `to` takes. scene {batch}: of each scene of d the one of the other rollout,
+// -1: none; d is one of the two. Returns the end of the list.
+static int32_t *list_scenes(const cq_device *d, const cq_device *to, const int32_t *scene, int32_t *first) {
+  int32_t *list = first + to->batch + 1, count = 0;
+  for (int32_t s = 0; s < to->batch; s++) {
+    first[s] = count;
+    if (to == d && scene[s] >= 0) list[count++] = scene[s];
+    for (int32_t k = 0; to != d && k < d->batch; k++)
+      if (scene[k] == s) list[count++] = k;
+  }
+  first[to->batch] = count;
+  return list + count;
+}
+
+// Sends the lists of what `to` takes from `from` to the device and points t at them; scene, d: as in list_scenes. The
+// memory that they lie in is that of d.
+static cq_status send_lists(cq_device *d, const cq_device *to, const cq_device *from, const int32_t *scene,
+                            cq_taking *t) {
+  const size_t bytes = lists_size(to, from);
+  cq_status status = cq_pool_reserve(&d->context->pool, &d->taken, bytes, what);
+  if (status) return status;
+  int32_t *lists = (int32_t *)cq_alloc(1, bytes, what);
+  if (!lists) return CQ_MEMORY;
+  int32_t *nodes = list_scenes(d, to, scene, lists);
+  const int32_t *on_device = (const int32_t *)d->taken->data;
+  t->first = on_device;
+  t->scene = on_device + to->batch + 1;
+  if (d->reference) {
+    t->first_to = on_device + (nodes - lists);
+    t->first_from = t->first_to + to->batch;
+    memcpy(nodes, to->reference->first_node, (size_t)to->batch * sizeof *nodes);
+    memcpy(nodes + to->batch, from->reference->first_node, (size_t)from->batch * sizeof *nodes);
+  }
+  cudaStream_t stream = d->context->stream;
+  status = cq_cuda_check(cudaMemcpyAsync(d->taken->data, lists, bytes, cudaMemcpyHostToDevice, stream), what);
+  if (!status) status = cq_cuda_check(cudaStreamSynchronize(stream), what);
+  cq_free(lists);
+  return status;
+}
+
+// Points t at the particles of two memories in the form of states.
+static void set_particles(const cq_device *to, const cq_device *from, const cq_memory *memory_to,
+                          const cq_memory *memory_from, cq_taking *t) {
+  t->particles = to->particles;
+  t->slots = to->slots;
+  t->fields[0] = to->fields;
+  t->fields[1] = to->internals;
+  t->to[0] = memory_to->data;
+  t->to[1] = cq_internal_of(to, memory_to);
+  t->from[0] = memory_from->data;
+  t->from[1] = cq_internal_of(from, memory_from);
+}
+
+// Points t at the nodes of reference grids of two rollouts.
+static void set_nodes(const cq_device *to, const cq_device *from, void *nodes_to, const void *nodes_from,
+                      cq_taking *t) {
+  t->nodes_to = to->reference->shapes.nodes;
+  t->nodes_from = from->reference->shapes.nodes;
+  t->node_to = nodes_to;
+  t->node_from = nodes_from;
+  t->node_scene = to->reference->shapes.scene;
+}
+
+// Launches what takes scenes over.
+static cq_status launch(cq_device *d, const cq_taking *t) {
+  const int64_t count = t->slots > t->nodes_to ? t->slots : t->nodes_to;
+  d->kernels->take(d->context->stream, cq_cuda_blocks(d, count, 256), t);
+  return cq_cuda_check(cudaGetLastError(), what);
+}
+
+// ---- states ---------------------------------------------------------------------------------------------------------
+
+// Do all scenes go on from those of the same number, with the same constants, so that the state and, of particles, their
+// order can be shared?
+static int32_t is_same(const cq_device *d, const cq_device *from, const int32_t *scene) {
+  if (d->batch != from->batch) return 0;
+  for (int32_t s = 0; s < d->batch; s++)
+    if (scene[s] != s || !cq_values_have_same_constants(d->model, &d->values[s], &from->values[s])) return 0;
+  return 1;
+}
+
+// Copies the state that a rollout begins with, d->live, and then into it the scenes that go on from those of `from`.
+static cq_status copy_scenes(cq_device *d, const cq_device *from, const int32_t *scene, cq_slice **out) {
+  cq_taking t = {};
+  t.mode = CQ_TAKE_COPY;
+  cq_status status = send_lists(d, d, from, scene, &t);
+  if (!status) status = cq_cuda_slice_create(d, out);
+  if (!status)
+    status = cq_cuda_check(cudaMemcpyAsync((*out)->memory->data, d->live->memory->data, cq_slice_size(d),
+                                           cudaMemcpyDeviceToDevice, d->context->stream), what);
+  if (status) return status;
+  if (d->reference) {
+    set_nodes(d, from, (*out)->memory->data, from->live->memory->data, &t);
+  } else {
+    set_particles(d, from, (*out)->memory, from->live->memory, &t);
+    t.order = d->arrangement->order;
+    t.slot_of = from->arrangement->slot_of;
+  }
+  return launch(d, &t);
+}
+
+// Begins some scenes in the live states of scenes of `from`, after all have begun with their own values. Where all go
+// on, the state is shared, and the rollouts are one to the last bit; else particles are sorted anew.
+static cq_status go_on(cq_device *d, const cq_device *from, const int32_t *scene) {
+  if (is_same(d, from, scene)) {
+    cq_cuda_resume(d, from->live, d->reference ? d->arrangement : from->arrangement, 0);
+    d->before = from->before + from->step;
+    return CQ_OK;
+  }
+  cq_slice *slice = NULL;
+  cq_status status = copy_scenes(d, from, scene, &slice);
+  if (!status) cq_cuda_resume(d, slice, d->arrangement, 0);
+  cq_cuda_slice_release(d, slice);
+  return status || d->reference ? status : cq_cuda_arrange(d);
+}
+
+// Notes for how many engine steps each scene went on before the rollout, and sends that where walls move.
+static cq_status set_ages(cq_device *d, const cq_device *from, const int32_t *scene) {
+  int32_t aged = 0;
+  for (int32_t s = 0; s < d->batch; s++) {
+    d->age[s] = from && scene[s] >= 0 ? from->age[scene[s]] + from->step : 0;
+    aged |= d->age[s] > 0;
+  }
+  if (!aged || !d->model->moving_wall_count) {
+    cq_pool_give(&d->context->pool, d->wall_age);
+    d->wall_age = NULL;
+    return CQ_OK;
+  }
+  const size_t bytes = (size_t)d->batch * sizeof *d->age;
+  const cq_status status = cq_pool_reserve(&d->context->pool, &d->wall_age, bytes, "walls");
+  if (status) return status;
+  return cq_cuda_check(
+      cudaMemcpyAsync(d->wall_age->data, d->age, bytes, cudaMemcpyHostToDevice, d->context->stream), what);
+}
+
+cq_status cq_cuda_begin(cq_device *d, const cq_values *values, uint64_t changed, const cq_device *from,
+                        const int32_t *scene) {
+  cq_status status = cq_cuda_begin_own(d, values, changed);
+  if (!status) status = set_ages(d, from, scene);
+  return status || !from ? status : go_on(d, from, scene);
+}
+
+// ---- adjoints -------------------------------------------------------------------------------------------------------
+
+// Clears the adjoint of the first states of scenes that went on from another rollout.
+static cq_status clear_scenes(cq_device *d, const int32_t *scene) {
+  cq_taking t = {};
+  t.mode = CQ_TAKE_CLEAR;
+  const cq_status status = send_lists(d, d, d, scene, &t);
+  if (status) return status;
+  set_particles(d, d, d->adj, d->adj, &t);
+  t.order = d->adj_arrangement->order;
+  if (d->reference) set_nodes(d, d, d->reference->shapes.adj, NULL, &t);
+  return launch(d, &t);
+}
+
+cq_status cq_cuda_pass_adjoint(cq_device *d, cq_device *from, const int32_t *scene) {
+  cq_status status = d->reference ? cq_cuda_reference_settle(d) : CQ_OK;
+  cq_taking t = {};
+  t.mode = CQ_TAKE_ADD;
+  if (!status && from) status = send_lists(d, from, d, scene, &t);
+  if (!status && from) {
+    if (d->reference) {
+      set_nodes(from, d, from->reference->shapes.adj, d->reference->shapes.adj, &t);
+    } else {
+      set_particles(from, d, from->adj, d->adj, &t);
+      t.order = from->adj_arrangement->order;
+      t.slot_of = d->adj_arrangement->slot_of;
+    }
+    status = launch(d, &t);
+  }
+  return status ? status : clear_scenes(d, scene);
+}
