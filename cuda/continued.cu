@@ -12,8 +12,8 @@ static size_t lists_size(const cq_device *to, const cq_device *from) {
   return ((size_t)to->batch + 1 + taken + (size_t)to->batch + (size_t)from->batch) * sizeof(int32_t);
 }
 
-// Writes which scenes of `from` each scene of `to` takes. scene {batch}: of each scene of d the one of the other rollout,
-// -1: none; d is one of the two. Returns the end of the list.
+// Writes which scenes of `from` each scene of `to` takes. scene {batch}: of each scene of d the one of the other
+// rollout, -1: none; d is one of the two. Returns the end of the list.
 static int32_t *list_scenes(const cq_device *d, const cq_device *to, const int32_t *scene, int32_t *first) {
   int32_t *list = first + to->batch + 1, count = 0;
   for (int32_t s = 0; s < to->batch; s++) {
@@ -84,8 +84,8 @@ static cq_status launch(cq_device *d, const cq_taking *t) {
 
 // ---- states ---------------------------------------------------------------------------------------------------------
 
-// Do all scenes go on from those of the same number, with the same constants, so that the state and, of particles, their
-// order can be shared?
+// Do all scenes go on from those of the same number, with the same constants, so that the state and, of particles,
+// their order can be shared?
 static int32_t is_same(const cq_device *d, const cq_device *from, const int32_t *scene) {
   if (d->batch != from->batch) return 0;
   for (int32_t s = 0; s < d->batch; s++)

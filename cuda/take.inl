@@ -1,5 +1,5 @@
-// take: states of scenes of one rollout, or their adjoints, go over into another rollout. A thread of `to` takes from all
-// scenes that are listed for its own, in their order, so that sums have the same bits always.
+// take: states of scenes of one rollout, or their adjoints, go over into another rollout. A thread of `to` takes from
+// all scenes that are listed for its own, in their order, so that sums have the same bits always.
 
 // Copies, adds or clears `count` numbers that lie `apart` numbers from each other.
 CQ_GPU void take_reals(const int32_t mode, const real *from, real *to, const int32_t count, const int32_t apart) {

@@ -1,7 +1,7 @@
 // walls: velocities of walls and gravity for each control step, and impulses of contacts. Velocities and gravity are
-// sent to the device with each run of engine steps. During a run, each tile sums the impulses of its own nodes. After the run, the sums of
-// all tiles of a scene are added to the row of the control step. Gradients of velocities and gravity are summed in the
-// same two stages.
+// sent to the device with each run of engine steps. During a run, each tile sums the impulses of its own nodes. After
+// the run, the sums of all tiles of a scene are added to the row of the control step. Gradients of velocities and of
+// gravity are summed in the same two stages.
 #include "batch.h"
 #include "window.h"
 #include <string.h>

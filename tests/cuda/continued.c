@@ -1,5 +1,5 @@
-// Rollouts that go on from a state, on CUDA as on the CPU: some scenes go on, one of them twice, one begins. And where all
-// of them go on, two rollouts are one.
+// Rollouts that go on from a state, on CUDA as on the CPU: some scenes go on, one of them twice, one begins. And where
+// all of them go on, two rollouts are one.
 #include "outcome.h"
 #include "scenes.h"
 
@@ -171,11 +171,13 @@ static void halve(const row *r) {
                                    first.grad_forces + (i - 1) * first.force_count) == CQ_OK);
   double off = 0, size = 0;
   for (int64_t k = 0; k < 2 * STEPS * whole.signal_count; k++) {
-    const double *half = k < STEPS * whole.signal_count ? first.grad_signals : second.grad_signals - STEPS * whole.signal_count;
-    off = fmax(off, fabs(half[k] - whole.grad_signals[k]));
+    const int64_t middle = STEPS * whole.signal_count;
+    const double half = k < middle ? first.grad_signals[k] : second.grad_signals[k - middle];
+    off = fmax(off, fabs(half - whole.grad_signals[k]));
     size = fmax(size, fabs(whole.grad_signals[k]));
   }
-  CHECK(off == 0 && (size > 0 || !whole.signal_count), "%s: gradients of signals differ by %g of %g", r->name, off, size);
+  CHECK(off == 0 && (size > 0 || !whole.signal_count), "%s: gradients of signals differ by %g of %g", r->name, off,
+        size);
   test_run_free(&first);
   test_run_free(&second);
   test_run_close(&whole);
