@@ -51,6 +51,12 @@ void cq_rollout_destroy(cq_rollout *r) {
   cq_free(r);
 }
 
+// Free bytes of the host's memory, as a device would say it of its own.
+static int64_t host_memory(const cq_context *context) {
+  (void)context;
+  return cq_memory_available();
+}
+
 // Sets out to a new rollout of a world, which must outlive it. CQ_OK, CQ_INVALID for a wrong definition, or CQ_MEMORY.
 cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollout **out) {
   if (def->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "a cq_rollout_def was not filled by cq_rollout_def_init");
@@ -67,8 +73,8 @@ cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollo
   r->wanted = r->changed = UINT64_MAX;
   const cq_backend *b = world->backend;
   r->rules = (cq_adjoint_rules){.discount = 1, .most = INFINITY};
-  if (!r->def.memory)
-    r->def.memory = (b->memory_available ? b->memory_available(world->context) : cq_memory_available()) / 4 * 3;
+  int64_t (*available)(const cq_context *) = b->memory_available ? b->memory_available : host_memory;
+  if (!def->memory) r->def.memory = available(world->context) / 4 * 3;
   r->friction = cq_alloc((size_t)m->wall_count, sizeof(double), "walls");
   r->wall_velocity = cq_alloc((size_t)m->wall_count * (size_t)m->dim, sizeof(double), "walls");
   r->values = cq_alloc((size_t)def->batch, sizeof *r->values, "batch");
@@ -96,6 +102,8 @@ cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollo
         .budget = r->def.memory,
         .differentiable = def->differentiable,
         .track = &r->track,
+        .available = def->memory ? NULL : available,
+        .context = world->context,
     };
     status = cq_memo_create(&memo, &r->memo);
   }

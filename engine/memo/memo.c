@@ -13,7 +13,9 @@ struct cq_memo {
   cq_controls given;         // forward only: those of the present call, from the control step given.at on
   int32_t block;             // control steps of a block: as many as there are records
   cq_record **records;       // {block}; record of step i is i % block
-  int32_t record_capacity;
+  int32_t record_capacity, record_count;  // places in `records`, and those that hold one
+  int64_t least;             // bytes that must be free for one more record; 0: any
+  int32_t is_short;          // there were not so many
   int32_t recorded_begin, recorded_end;   // control steps whose records are here
   cq_mark **marks;           // a stack of checkpoints at block starts, the first at step 0
   int32_t *mark_at;
@@ -56,6 +58,7 @@ cq_status cq_memo_create(const cq_memo_def *def, cq_memo **out) {
   cq_memo *memo = cq_alloc(1, sizeof *memo, "memo");
   if (!memo) return CQ_MEMORY;
   memo->def = *def;
+  memo->least = def->available ? def->budget / 6 : 0;
   memo->signals = cq_alloc((size_t)def->steps * (size_t)def->signals, sizeof(double), "memo of the signals");
   const int32_t kept = def->differentiable ? def->steps : 0;
   memo->forces = cq_alloc((size_t)kept * (size_t)def->forces, sizeof(double), "memo of the forces");
@@ -142,14 +145,15 @@ static cq_status reserve(cq_memo *memo) {
     memo->records = records;
     memo->record_capacity = plan->records;
   }
-  if (memo->mark_capacity < plan->checkpoints) {
+  const int32_t marks = plan->checkpoints ? plan->checkpoints : 1;
+  if (memo->mark_capacity < marks) {
     cq_free(memo->marks);
     cq_free(memo->mark_at);
     memo->mark_capacity = 0;
-    memo->marks = cq_alloc((size_t)plan->checkpoints, sizeof *memo->marks, "memo");
-    memo->mark_at = cq_alloc((size_t)plan->checkpoints, sizeof *memo->mark_at, "memo");
+    memo->marks = cq_alloc((size_t)marks, sizeof *memo->marks, "memo");
+    memo->mark_at = cq_alloc((size_t)marks, sizeof *memo->mark_at, "memo");
     if (!memo->marks || !memo->mark_at) return CQ_MEMORY;
-    memo->mark_capacity = plan->checkpoints;
+    memo->mark_capacity = marks;
   }
   return CQ_OK;
 }
@@ -170,7 +174,8 @@ cq_status cq_memo_begin(cq_memo *memo) {
   cq_status status = make_plan(memo);
   if (!status) status = reserve(memo);
   memo->block = memo->plan.records ? memo->plan.records : 1;
-  if (!status && memo->plan.checkpoints) status = push_mark(memo);
+  // where memory may run short, the pass begins once more from here
+  if (!status && (memo->plan.checkpoints || (memo->least && memo->plan.records))) status = push_mark(memo);
   return status;
 }
 
@@ -199,24 +204,39 @@ static cq_controls controls_of(const cq_memo *memo, int32_t from, int32_t count)
 }
 
 // Creates the records of the next `count` control steps, which are within one block, where they are not there yet.
-// CQ_OK or an error of the device.
+// CQ_OK or an error of the device; CQ_MEMORY and memo->is_short where too little memory is free for more records.
 static cq_status take_records(cq_memo *memo, int32_t count) {
   for (int64_t i = memo->at; i < memo->at + count; i++) {
     cq_record **slot = &memo->records[i % memo->block];
-    const cq_status status = *slot ? CQ_OK : backend_of(memo)->record_create(memo->def.device, slot);
+    if (*slot) continue;
+    memo->is_short = memo->least && memo->record_count > 1 && memo->def.available(memo->def.context) < memo->least;
+    const cq_status status = memo->is_short ? CQ_MEMORY : backend_of(memo)->record_create(memo->def.device, slot);
     if (status) return status;
+    memo->record_count++;
   }
   if (memo->recorded_end != memo->at) memo->recorded_begin = memo->recorded_end = memo->at;
   return CQ_OK;
 }
 
+// The number of the next `count` control steps that are made and recorded in one call of the device: all of them where
+// their records are there; else few, where memory may run short, for it is taken as records are filled.
+static int32_t recorded_at_once(const cq_memo *memo, int32_t count) {
+  int32_t ready = 0;
+  while (ready < count && memo->records[(memo->at + ready) % memo->block]) ready++;
+  const int32_t few = 1 + memo->block / 64;
+  return !memo->least || ready == count ? count : ready ? ready : few < count ? few : count;
+}
+
 // Runs `count` control steps from the live state. recorded: 1, they are within one block, and their records are kept;
 // policy_run: NULL, or the policy that computes their signals. CQ_OK, CQ_INTERRUPTED, or the error of a step.
 static cq_status advance(cq_memo *memo, int32_t count, int recorded, const cq_policy_run *policy_run) {
-  cq_status status = recorded ? take_records(memo, count) : CQ_OK;
+  cq_status status = CQ_OK;
   for (const int32_t end = memo->at + count; memo->at < end && !status;) {
     if (cq_interrupted()) return cq_fail(CQ_INTERRUPTED, "interrupted at control step %d", memo->at);
-    cq_controls controls = controls_of(memo, memo->at, end - memo->at);
+    const int32_t most = recorded ? recorded_at_once(memo, end - memo->at) : end - memo->at;
+    if (recorded) status = take_records(memo, most);
+    if (status) return status;
+    cq_controls controls = controls_of(memo, memo->at, most);
     controls.policy_run = policy_run;
     controls.policy_signals = at_step(memo->signals, memo->def.signals, memo->at);
     int32_t steps_done = 0;
@@ -274,15 +294,43 @@ static void take_controls(cq_memo *memo, const cq_controls *c) {
   memo->given = (cq_controls){.signals = memo->signals, .forces = memo->has_forces ? memo->forces : NULL};
 }
 
+// Where memory ran short before the budget was spent: plans with what records and checkpoints take now, and makes the
+// control steps up to the live state again, from the first one. CQ_OK, CQ_MEMORY, or the error of a step.
+static cq_status make_do(cq_memo *memo) {
+  const cq_backend *b = backend_of(memo);
+  cq_device *device = memo->def.device;
+  const int32_t at = memo->at;
+  memo->def.budget = memo->record_count * memo->plan.record_bytes + memo->mark_count * memo->plan.slice_bytes +
+                     memo->def.steps * memo->def.forces * (int64_t)sizeof(double);
+  memo->least = memo->is_short = 0;
+  b->resume(device, memo->marks[0]);
+  cq_memo_forget(memo);
+  memo->at = 0;
+  cq_status status = make_plan(memo);
+  for (int32_t k = memo->plan.records; k < memo->record_capacity; k++) {
+    b->record_destroy(device, memo->records[k]);
+    memo->record_count -= memo->records[k] != NULL;
+    memo->records[k] = NULL;
+  }
+  if (!status) status = reserve(memo);
+  if (status) return status;
+  memo->block = memo->plan.records;
+  status = push_mark(memo);
+  return status ? status : run_to(memo, at, (memo->def.steps - 1) / memo->block, NULL);
+}
+
 cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls) {
   const int32_t i = memo->at, count = controls->count;
   if (i != memo->forward_end)
     return cq_fail(CQ_INVALID, "a rollout that goes backward cannot step forward; begin again");
   take_controls(memo, controls);
   drop_end(memo);
-  const cq_status status =
-      run_to(memo, (int64_t)i + count, memo->def.differentiable ? (memo->def.steps - 1) / memo->block : -1,
-             controls->policy_run);
+  cq_status status = CQ_OK;
+  do {
+    if (memo->is_short) status = make_do(memo);
+    const int32_t last = memo->def.differentiable ? (memo->def.steps - 1) / memo->block : -1;
+    if (!status) status = run_to(memo, (int64_t)i + count, last, controls->policy_run);
+  } while (memo->is_short);
   memo->forward_end = memo->at;
   return status;
 }

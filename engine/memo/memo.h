@@ -17,6 +17,10 @@ typedef struct cq_memo_def {
   int64_t budget;            // bytes
   int32_t differentiable;
   const cq_wall_track *track;   // of the rollout, which keeps it
+  // bytes that are free now; NULL: the budget is the memo's own. Other programs may have planned with the same memory:
+  // where little is left before the budget is spent, the memo makes do with the records that it has.
+  int64_t (*available)(const cq_context *context);
+  const cq_context *context;
 } cq_memo_def;
 
 // Sets memo to a new one for a device. CQ_OK or CQ_MEMORY.

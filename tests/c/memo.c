@@ -169,7 +169,8 @@ static int go_and_return(cq_memo *memo, cq_device *d, int steps, int stride) {
 // where everything is kept, the last state is too
 // a memory of so many bytes for records and checkpoints, with the forces of all steps beside them
 static cq_memo_def def_of(cq_device *d, int steps, int64_t budget) {
-  return (cq_memo_def){&counting, d, steps, 1, 1, 1, budget + steps * (int64_t)sizeof(double), 1, NULL};
+  return (cq_memo_def){.backend = &counting, .device = d, .steps = steps, .batch = 1, .signals = 1, .forces = 1,
+                       .budget = budget + steps * (int64_t)sizeof(double), .differentiable = 1};
 }
 
 static int marks_of(const cq_plan *plan) { return plan->checkpoints ? plan->checkpoints : 1; }
@@ -229,8 +230,10 @@ static void check_plans(void) {
   check_counting(24, 24 * RECORD_BYTES);
   cq_device d = {0};
   cq_memo *memo;
-  const cq_memo_def small = {&counting, &d, 9, 1, 1, 0, RECORD_BYTES + MARK_BYTES - 1, 1, NULL},
-                    with_forces = def_of(&d, 9, RECORD_BYTES + MARK_BYTES - 1);
+  cq_memo_def small = def_of(&d, 9, RECORD_BYTES + MARK_BYTES - 1);
+  const cq_memo_def with_forces = small;
+  small.forces = 0;
+  small.budget = RECORD_BYTES + MARK_BYTES - 1;
   REQUIRE(cq_memo_create(&small, &memo) == CQ_OK);
   CHECK_FAILS(cq_memo_begin(memo), CQ_MEMORY,
               "the memo needs at least 17 bytes (one control step of 10 bytes and a checkpoint of 7 bytes), its budget "
@@ -263,7 +266,7 @@ static void check_interrupt(void) {
   const double controls[10] = {100, 101, 102, 103, 104, 105, 106, 107, 108, 109},
                forces[10] = {200, 201, 202, 203, 204, 205, 206, 207, 208, 209};
   double grad[10] = {0};
-  const cq_memo_def def = {&counting, &d, 10, 1, 1, 1, 1000, 1, NULL};
+  const cq_memo_def def = def_of(&d, 10, 1000);
   REQUIRE(cq_memo_create(&def, &memo) == CQ_OK && cq_memo_begin(memo) == CQ_OK);
   d.interrupt = 2;
   cq_controls all = {.count = 10, .signals = controls, .forces = forces, .grad_signals = grad}, rest = all;
@@ -301,6 +304,56 @@ static void check_discount(void) {
       CHECK(grad[i] == ldexp(i, i + 1 - COUNT), "budget %d: gradient %d is %g", (int)budget, i, grad[i]);
     cq_memo_destroy(memo);
   }
+}
+
+// ---- other programs take memory ------------------------------------------------------------------------------------
+
+static const cq_device *planner;         // whose memo plans
+static int64_t machine, others;          // bytes: of all, and what others take for each record of the memo
+static int64_t left_over(const cq_context *context) {
+  (void)context;
+  return machine - planner->records * (RECORD_BYTES + others);
+}
+
+// The memo plans for all records, and finds in the middle of the forward pass that others take as much as it does, or
+// more: it goes on with fewer, from the first step, and no number of records or checkpoints is beyond what it had then.
+static void check_others(int stride, int64_t taken) {
+  cq_device d = {0};
+  cq_memo *memo;
+  double signals[STEPS_MOST], forces[STEPS_MOST], grad[STEPS_MOST] = {0};
+  for (int i = 0; i < STEPS_MOST; i++) {
+    signals[i] = 100 + i;
+    forces[i] = 200 + i;
+  }
+  planner = &d;
+  others = taken;
+  machine = 4 * STEPS_MOST * RECORD_BYTES / 3 + 40;
+  cq_memo_def def = def_of(&d, STEPS_MOST, machine * 3 / 4);
+  def.available = left_over;
+  REQUIRE(cq_memo_create(&def, &memo) == CQ_OK);
+  for (int pass = 0; pass < 2; pass++) {
+    d.at = d.advances = d.reversed = 0;
+    REQUIRE(cq_memo_begin(memo) == CQ_OK);
+    CHECK((cq_memo_plan(memo)->checkpoints == 0) == (!pass || !taken), "pass %d, %d: %d checkpoints", pass, (int)taken,
+          cq_memo_plan(memo)->checkpoints);
+    int most = 0;
+    for (int i = 0, count; i < STEPS_MOST; i += count) {
+      count = STEPS_MOST - i < stride ? STEPS_MOST - i : stride;
+      REQUIRE(cq_memo_run(memo, &(cq_controls){.count = count, .signals = signals + i, .forces = forces + i}) == CQ_OK);
+      CHECK(cq_memo_at(memo) == i + count && d.at == i + count, "at %d, the device at %d", cq_memo_at(memo), d.at);
+      most = d.records > most ? d.records : most;
+    }
+    CHECK(pass || !taken || (most < STEPS_MOST && d.advances > STEPS_MOST && d.advances < 2 * STEPS_MOST),
+          "%d records at most, %d advances", most, d.advances);
+    CHECK(!pass || d.advances == STEPS_MOST, "the second pass makes %d advances", d.advances);
+    CHECK(left_over(NULL) >= 0, "%d bytes are left", (int)left_over(NULL));
+    for (int i = STEPS_MOST; i > 0; i--)
+      REQUIRE(cq_memo_reverse(memo, &(cq_controls){.count = 1, .grad_signals = grad + i - 1}, NULL) == CQ_OK);
+    for (int i = 0; i < STEPS_MOST; i++) CHECK(grad[i] == i, "gradient %d is %g", i, grad[i]);
+    CHECK(d.errors == 0 && d.records <= most, "%d errors, %d records of %d", d.errors, d.records, most);
+  }
+  cq_memo_destroy(memo);
+  CHECK(d.records == 0 && d.marks == 0, "%d records and %d checkpoints were not given back", d.records, d.marks);
 }
 
 // ---- the real device ------------------------------------------------------------------------------------------------
@@ -476,6 +529,8 @@ int main(void) {
   check_long_chains();
   check_interrupt();
   check_discount();
+  for (int stride = 1; stride < STEPS_MOST; stride = 3 * stride + 1)
+    for (int64_t taken = 0; taken <= 3 * RECORD_BYTES; taken += RECORD_BYTES) check_others(stride, taken);
   check_bits(2, test_of(20, 10), 1, 1);
   check_bits(2, test_of(12, 7), 3, 3);
   check_bits(3, test_of(8, 5), 1, 2);
