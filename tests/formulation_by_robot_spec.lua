@@ -317,6 +317,8 @@ describe("Bodies of both formulations", function()
     assert.equal("updated", world_of { formulation = TL, block { formulation = "updated" }:at { 8, 10 } }
       .layout.formulation)
     assert.equal("by robot", world_of { one, wet }.layout.formulation)
+    mistake.fails("robots of both formulations in one world make explicit steps only; settle those of one in a world",
+      function() world_of({ one, wet }):settle() end)
     mistake.says(tostring(world_of { one, wet }), "formulation by robot")
   end)
 end)

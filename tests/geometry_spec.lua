@@ -211,6 +211,7 @@ describe("a mesh file", function()
     for _, rest in ipairs { "facet normal 0 0 1\nvertex 0 0 0\n", "fac", "facet normal 0 0" } do
       fails("is cut off in a facet", open, stl("solid a\n" .. facet .. rest))
     end
+    fails('is cut off: it ends without "endsolid"', open, stl("solid a\n" .. facet))
     fails("a byte of zero", open, stl "solid a\nvertex 1 2 3\0\n")
     os.execute(("mkdir '%s/b.obj'"):format(folder))
     fails("it is a folder", open, folder .. "/b.obj")
@@ -224,11 +225,11 @@ describe("a mesh file", function()
       assert(math.abs(info.volume - 1 / 6) < 1e-15)
     end
     assert.equal(1, tonumber(described(
-      open(stl "\239\187\191solid a\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 1\nendfacet\n")).triangle_count))
+      open(stl "\239\187\191solid a\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 1\nendfacet\nendsolid\n")).triangle_count))
     local facet = "facet normal 0 0 1\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 1\nendfacet\n"
     assert.equal(1, tonumber(described(open(stl(("solid a\n" .. facet .. "endsolid a\n"):upper()))).triangle_count))
     -- no part was begun here
-    assert.equal(1, described(open(stl "solid-state\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 1\nendfacet\n")).part_count)
+    assert.equal(1, described(open(stl "solid-state\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 1\nendfacet\nendsolid\n")).part_count)
   end)
 
   it("has the numbers that stand in the file, to the last bit", function()

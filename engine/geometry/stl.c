@@ -55,7 +55,7 @@ static cq_status end_facet(cq_mesh *m, const mesh_text *text, facet *f) {
   return status ? status : mesh_add(m, f->corner, m->part_count - 1, -1);
 }
 
-// Where a line of a text STL file may be the last: not in a facet, nor in a word that is cut.
+// Where a line of a text STL file is. The file may end after "endsolid" only.
 typedef enum place { IN_FACET, BETWEEN_FACETS, AFTER_SOLID } place;
 
 // Reads the triangles of an STL file of text, a part for each "solid". CQ_OK or an error.
@@ -77,7 +77,9 @@ static cq_status read_text(cq_mesh *m, mesh_text *text) {
       status = end_facet(m, text, &f);
     }
   }
-  return !status && at == IN_FACET ? cq_fail(CQ_IO, "mesh '%s' is cut off in a facet", text->path) : status;
+  if (status || at == AFTER_SOLID) return status;
+  return at == IN_FACET ? cq_fail(CQ_IO, "mesh '%s' is cut off in a facet", text->path)
+                        : cq_fail(CQ_IO, "mesh '%s' is cut off: it ends without \"endsolid\"", text->path);
 }
 
 // Reads the triangles of an STL file, binary or text, into a mesh. CQ_OK, CQ_IO, CQ_MEMORY, or CQ_INVALID for triangles

@@ -483,9 +483,7 @@ end
 ---@return cq.Rollout rollout   with its solver
 function World:settle(fields)
   require_open(self, "world:settle")
-  if not self.def.integrator then
-    is.fail "world:settle: needs a world with integrator = cq.Implicit {}; this one makes explicit steps"
-  end
+  if not self.def.integrator then steps.fail_settle(self.layout.formulation) end
   for k, wall in ipairs(self.walls) do
     if wall.velocity or wall.velocity_at or wall.motion then
       is.fail("world:settle: wall %d moves; nothing comes to rest on it", k)

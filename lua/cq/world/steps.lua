@@ -48,4 +48,12 @@ function steps.fill(raw, def)
   raw.collision_stiffness, raw.collision_friction = collision(def.collisions)
 end
 
+---Fails: a world of explicit steps does not settle.
+---@param formulation "updated"|"total_lagrangian"|"by robot"
+function steps.fail_settle(formulation)
+  is.fail("world:settle: %s", formulation == "by robot"
+    and "robots of both formulations in one world make explicit steps only; settle those of one in a world of their own"
+    or "needs a world with integrator = cq.Implicit {}; this one makes explicit steps")
+end
+
 return steps
