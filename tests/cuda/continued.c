@@ -114,7 +114,7 @@ static void compare(const row *r, cq_emulation *machine) {
     outcome cpu = {0};
     uint64_t hash = 0;
     go_on(r, CQ_DEVICE_CPU, passes, &cpu);
-    for (int order = 0; order < 3; order++) {
+    for (int order = 0; order < 1 + 2 * passes; order += 2) {   // threads and blocks in order, and by lot
       outcome cuda = {0};
       const char *where = "nothing";
       if (machine) machine->thread_order = machine->block_order = order;
