@@ -36,8 +36,8 @@ static cq_sorting sorting_of(const cq_device *d) {
   return s;
 }
 
-// Copies what sorting has found (the box around the particles, counts of tiles) from the device to the host or back, by
-// the kind of copy.
+// Copies d->found, what sorting has found (box around the particles, counts of tiles), between host and device in the
+// direction `kind`; waits for a copy to the host.
 static cq_status copy_found(cq_device *d, cudaMemcpyKind kind) {
   const cq_status status =
       kind == cudaMemcpyHostToDevice
@@ -72,8 +72,8 @@ static cq_status fail_window(const cq_device *d, const cq_sorting *s) {
       window_tiles(d, s) * CQ_TILE_NODES);
 }
 
-// Chooses the window: the whole world if that is small, else the tiles around the particles. outside: a particle has
-// left the world.
+// Sets the window of s: the whole world if that is small, else the tiles around the particles. *outside: set to 1 if a
+// particle has left the world, when the window is the whole world.
 static cq_status find_window(cq_device *d, cq_sorting *s, int32_t *outside) {
   const int32_t side = cq_tile_side(s->dim);
   int32_t lower[3], upper[3];
@@ -93,7 +93,8 @@ static cq_status find_window(cq_device *d, cq_sorting *s, int32_t *outside) {
   return status;
 }
 
-// Makes room for the tables of all tiles within the box around the particles.
+// Reserves the tables of all tiles in the window, sets their addresses and sizes in s, and clears the counts of
+// particles. CQ_MEMORY if the window has too many tiles.
 static cq_status reserve_window(cq_device *d, cq_sorting *s) {
   if (window_tiles(d, s) > INT_MAX - CQ_SCAN) return fail_window(d, s);
   s->tiles = s->size[0] * s->size[1] * s->size[2];
@@ -108,7 +109,8 @@ static cq_status reserve_window(cq_device *d, cq_sorting *s) {
   return cq_cuda_check(cudaMemsetAsync(s->count, 0, (size_t)s->total * sizeof(int32_t), d->context->stream), what);
 }
 
-// Finds tile and cell of every particle, and numbers the tiles. The host waits for their count.
+// Finds tile and cell of every particle, and numbers the tiles, in the tables of s; waits until their count is in
+// d->found_host. *outside: set to 1 if a particle has left the world, else 0.
 static cq_status find_tiles(cq_device *d, cq_sorting *s, int32_t *outside) {
   *outside = 0;
   cq_status status = find_window(d, s, outside);
@@ -123,8 +125,8 @@ static cq_status find_tiles(cq_device *d, cq_sorting *s, int32_t *outside) {
   return status;
 }
 
-// Makes a new arrangement: the list of the tiles that were found, with their neighbours, and for each slot of the
-// device's arrays which particle of the user's it holds. The caller owns it.
+// Makes a new arrangement, *out: the list of the tiles that were found, with their neighbours, and for each slot of the
+// device's arrays which particle of the user's it holds. The caller owns it, after a failure too.
 static cq_status make_arrangement(cq_device *d, const cq_sorting *s, cq_arrangement **out) {
   cq_status status = cq_cuda_arrangement_create(d, out);
   if (status) return status;
@@ -162,8 +164,8 @@ static cq_status move_all(cq_device *d, const cq_arrangement *to, const cq_slice
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
-// Sorts the particles of the live state by tile and cell, and goes on from the sorted copy. A particle outside of the
-// world is an error that names it.
+// Sorts the particles of the live state by tile and cell, and makes the sorted copy live. CQ_UNSTABLE, with its name in
+// the sentence, if a particle is outside of the world.
 static cq_status arrange(cq_device *d) {
   cq_sorting s = sorting_of(d);
   int32_t outside;
@@ -188,7 +190,8 @@ cq_status cq_cuda_arrange(cq_device *d) {
   return status ? status : cq_cuda_timer_end(d->context);
 }
 
-// Sorts the particles for the first time, from the order of the user's arrays.
+// Makes a new state of particles, whose memory is not filled, the live one at engine step 0, with an arrangement in the
+// user's order: it has materials, but no tiles. The caller loads values and then sorts.
 cq_status cq_cuda_arrange_first(cq_device *d) {
   cq_slice *slice = NULL;
   cq_arrangement *a = NULL;

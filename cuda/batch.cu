@@ -13,12 +13,14 @@ int32_t cq_cuda_blocks(const cq_device *d, int64_t count, int32_t threads) {
 
 // ---- slices, arrangements, records ----------------------------------------------------------------------------------
 
-// Bytes of a state: of particles, or of the nodes of reference grids, whose state that is in total Lagrangian steps.
+// Bytes of a state of all scenes: of the particles, or in total Lagrangian worlds of displacement and velocity of all
+// nodes of reference grids.
 size_t cq_slice_size(const cq_device *d) {
   return d->reference ? 2 * (size_t)d->reference->shapes.nodes * cq_node_size(d) : cq_particles_size(d);
 }
 
-// A state slice with one reference and `bytes` of uninitialised device memory from the pool.
+// Sets *out to a state slice with one reference and `bytes` of uninitialised device memory from the pool; to NULL on
+// failure.
 static cq_status create_slice(cq_device *d, size_t bytes, cq_slice **out) {
   *out = NULL;
   cq_slice *slice = (cq_slice *)cq_alloc(1, sizeof *slice, "state slice");
@@ -32,25 +34,27 @@ static cq_status create_slice(cq_device *d, size_t bytes, cq_slice **out) {
   *out = slice;
   return CQ_OK;
 }
-// Allocates the memory of one state of all scenes (a slice), with one reference to it.
+// Sets *out to a slice for one state of all scenes, not filled, with one reference; to NULL on failure.
 cq_status cq_cuda_slice_create(cq_device *d, cq_slice **out) { return create_slice(d, cq_slice_size(d), out); }
-// Allocates a slice of particles, also where the state is one of nodes.
+// Sets *out to a slice for the particles of all scenes, not filled, also where a state is one of nodes; to NULL on
+// failure.
 cq_status cq_cuda_particles_create(cq_device *d, cq_slice **out) { return create_slice(d, cq_particles_size(d), out); }
 
-// Adds a reference to a state, which checkpoints and records share.
+// Adds a reference to a state, which checkpoints and records share; returns the state.
 cq_slice *cq_cuda_slice_retain(cq_slice *slice) {
   slice->references++;
   return slice;
 }
 
-// Drops a reference to a state; the last one returns its memory to the pool.
+// Drops a reference to a state; the last one returns its memory to the pool. NULL: does nothing.
 void cq_cuda_slice_release(cq_device *d, cq_slice *slice) {
   if (!slice || --slice->references) return;
   cq_pool_give(&d->context->pool, slice->memory);
   cq_free(slice);
 }
 
-// Allocates the tables of one order of the particles (an arrangement), with one reference to it.
+// Sets *out to an arrangement with one reference: room for params, order, slot_of and material of all slots, not
+// filled, and no tiles; to NULL on failure.
 cq_status cq_cuda_arrangement_create(cq_device *d, cq_arrangement **out) {
   *out = NULL;
   cq_arrangement *a = (cq_arrangement *)cq_alloc(1, sizeof *a, "arrangement");
@@ -72,13 +76,13 @@ cq_status cq_cuda_arrangement_create(cq_device *d, cq_arrangement **out) {
   return CQ_OK;
 }
 
-// Adds a reference to an arrangement.
+// Adds a reference to an arrangement; returns the arrangement.
 cq_arrangement *cq_cuda_arrangement_retain(cq_arrangement *a) {
   a->references++;
   return a;
 }
 
-// Drops a reference to an arrangement; the last one returns its memory to the pool.
+// Drops a reference to an arrangement; the last one returns its memory to the pool. NULL: does nothing.
 void cq_cuda_arrangement_release(cq_device *d, cq_arrangement *a) {
   if (!a || --a->references) return;
   cq_pool_give(&d->context->pool, a->by_slot);
@@ -86,7 +90,7 @@ void cq_cuda_arrangement_release(cq_device *d, cq_arrangement *a) {
   cq_free(a);
 }
 
-// Releases the states and the arrangement of one engine step's record.
+// Releases the states and the arrangement of one engine step's record; the memory of its grid stays.
 void cq_cuda_step_record_clear(cq_device *d, cq_step_record *record) {
   cq_cuda_slice_release(d, record->in);
   cq_cuda_slice_release(d, record->out);
@@ -95,7 +99,8 @@ void cq_cuda_step_record_clear(cq_device *d, cq_step_record *record) {
   record->arrangement = NULL;
 }
 
-// Makes a state and an arrangement the live ones, at engine step `step`.
+// Makes a state and an arrangement the live ones, at engine step `step`: takes a reference to each, and drops those to
+// the live ones before.
 void cq_cuda_resume(cq_device *d, cq_slice *slice, cq_arrangement *arrangement, int64_t step) {
   cq_cuda_slice_retain(slice);
   cq_cuda_arrangement_retain(arrangement);
@@ -155,7 +160,7 @@ static cq_status alloc_adjoint(cq_device *d) {
   return status ? status : alloc_gradients(d);
 }
 
-// Releases the state that the rollout began with, if it is kept; returns whether it was.
+// Releases the state that the rollout began with; returns 1, or 0 if it was not kept.
 int32_t cq_cuda_drop_start(cq_device *d) {
   const int32_t kept = d->start != NULL;
   cq_cuda_slice_release(d, d->start);
@@ -165,7 +170,7 @@ int32_t cq_cuda_drop_start(cq_device *d) {
   return kept;
 }
 
-// Frees a device, after the work under way on the GPU has ended.
+// Frees a device, after the work under way on the GPU has ended. NULL: does nothing.
 void cq_cuda_destroy(cq_device *d) {
   if (!d) return;
   // Work that is under way still uses the memory. After the device was lost nothing is under way, and the error is old.
@@ -226,6 +231,8 @@ static cq_status alloc_work(cq_device *d) {
   return status;
 }
 
+// Sets *out to the device memory of a rollout of `batch` scenes, with adjoints if differentiable. CQ_MEMORY or
+// CQ_DEVICE, with nothing left allocated, on failure.
 cq_status cq_cuda_create(cq_context *context, int32_t batch, int32_t differentiable, cq_device **out) {
   const cq_model *m = context->model;
   const int64_t slots = batch * m->particle_count;
@@ -343,10 +350,10 @@ static cq_status load_internals(cq_device *d, cq_memory **work) {
   return status;
 }
 
-// Where a material constant goes on the device.
+// The target of load_values for a parameter of particles (CQ_PARAM_...): its field in the live arrangement.
 static Target param_of(const cq_device *d, int32_t which) { return {d->arrangement->params, d->params, which, 1}; }
 
-// Have all scenes the same material constants, so that one copy serves them all?
+// Do all scenes share their arrays of material constants, so that one copy serves them all? 1 yes, 0 no.
 static int32_t shared_constants(const cq_device *d, const cq_values *values) {
   for (int32_t s = 1; s < d->batch; s++)
     for (int32_t f = CQ_FIELD_YOUNG; f < CQ_FIELD_ACTUATION_WEIGHT; f++)
@@ -380,7 +387,8 @@ static cq_status load_slots(cq_device *d, const cq_values *values, cq_memory **w
   return status;
 }
 
-// Uploads the values of a whole scene: gravity, damping, friction, wall velocities.
+// Uploads the globals of all scenes in the device's precision: gravity, the factor by which damping decays velocities
+// in a step, friction, wall velocities.
 static cq_status load_globals(cq_device *d, const cq_values *values) {
   const cq_model *m = d->model;
   const int64_t count = cq_global_count(d);
@@ -434,8 +442,9 @@ static cq_status load_start(cq_device *d, const cq_values *values) {
   return CQ_OK;
 }
 
-// Loads the values that a rollout begins with. Gravity, damping, walls, weights and cables are sent where `changed` has
-// them. All others are sent if `changed` has any of them, or if the state at the beginning is no longer on the device.
+// Loads the values {batch} that a rollout begins with, and makes the state of step 0 live. Gravity, damping, walls,
+// weights and cables are sent where `changed`, bits of fields, has them. All others are sent if `changed` has any of
+// them, or if the state at the beginning is no longer on the device.
 cq_status cq_cuda_begin_own(cq_device *d, const cq_values *values, uint64_t changed) {
   const uint64_t weights = cq_bit(CQ_FIELD_ACTUATION_WEIGHT);
   const uint64_t globals = cq_bit(CQ_FIELD_GRAVITY) | cq_bit(CQ_FIELD_DAMPING) | cq_bit(CQ_FIELD_FRICTION) |

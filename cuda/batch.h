@@ -194,7 +194,7 @@ struct cq_device {
 
 enum { CQ_STAGING = 8192 };  // doubles
 
-// globals of a scene; their gradients, with those of the places of walls
+// Numbers of a scene's globals: gravity {3}, decay in a step, friction {walls}, wall velocity {walls, 3}.
 static inline int32_t cq_global_count(const cq_device *d) { return CQ_AT_FRICTION + 4 * d->model->wall_count; }
 // Numbers of a scene that are summed over all particles and nodes: gravity, damping, and 7 for each wall.
 static inline int32_t cq_sum_count(const cq_device *d) { return CQ_AT_FRICTION + 7 * d->model->wall_count; }
@@ -202,9 +202,11 @@ static inline int32_t cq_sum_count(const cq_device *d) { return CQ_AT_FRICTION +
 static inline int32_t cq_impulse_count(const cq_device *d) {
   return d->model->contact_count * cq_contact_width(d->model->dim);
 }
-// doubles that say how the walls of all scenes move in a control step: reals in the room of {batch, walls, 3} doubles,
-// {batch, walls, 3} doubles; and gravity, reals in the room of {batch, 3} doubles
+// Doubles of the motion of walls in a control step: velocities, which are reals in the room of {batch, walls, 3}
+// doubles, then places {batch, walls, 3}.
 static inline size_t cq_wall_motion(const cq_device *d) { return 6 * (size_t)d->batch * (size_t)d->model->wall_count; }
+// The most doubles of motion that an upload has: those of walls, then gravity, which is reals in the room of {batch,
+// 3}.
 static inline size_t cq_motion_most(const cq_device *d) { return cq_wall_motion(d) + 3 * (size_t)d->batch; }
 // Numbers of motion that are sent with a run: none of walls that keep their velocity, none where gravity stays.
 static inline size_t cq_motion_count(const cq_device *d) {
@@ -251,7 +253,8 @@ static inline int64_t cq_total_state(const cq_device *d) { return cq_total_param
 static inline size_t cq_cable_values(const cq_device *d) {
   return 3 * (size_t)d->batch * (size_t)d->model->cables.count;
 }
-// Numbers of the gradients of cables, and of the forces that they give to particles.
+// Numbers in grad_cables: those of cq_cable_values, then of one control step the gradients of the signals of cables and
+// chambers {batch, all} and of the script's forces on pulled particles {batch, pulled, dim}.
 static inline size_t cq_cable_grads(const cq_device *d) {
   const cq_cables *c = &d->model->cables;
   return cq_cable_values(d) + (size_t)d->batch * (size_t)(c->all + c->pulled_count * d->model->dim);

@@ -52,7 +52,8 @@ static cq_status send_lists(cq_device *d, const cq_device *to, const cq_device *
   return status;
 }
 
-// Points t at the particles of two memories in the form of states.
+// Points t at the particles that it takes from memory_from, of the rollout `from`, to memory_to, of the rollout `to`:
+// both hold states of particles, or adjoints in the same layout.
 static void set_particles(const cq_device *to, const cq_device *from, const cq_memory *memory_to,
                           const cq_memory *memory_from, cq_taking *t) {
   t->particles = to->particles;
@@ -65,7 +66,7 @@ static void set_particles(const cq_device *to, const cq_device *from, const cq_m
   t->from[1] = cq_internal_of(from, memory_from);
 }
 
-// Points t at the nodes of reference grids of two rollouts.
+// Points t at the nodes of reference grids {2, nodes} that it takes from the rollout `from` to the rollout `to`.
 static void set_nodes(const cq_device *to, const cq_device *from, void *nodes_to, const void *nodes_from,
                       cq_taking *t) {
   t->nodes_to = to->reference->shapes.nodes;
@@ -75,7 +76,7 @@ static void set_nodes(const cq_device *to, const cq_device *from, void *nodes_to
   t->node_scene = to->reference->shapes.scene;
 }
 
-// Launches what takes scenes over.
+// Launches the kernels that take scenes over as t says: particles, and nodes of reference grids.
 static cq_status launch(cq_device *d, const cq_taking *t) {
   const int64_t count = t->slots > t->nodes_to ? t->slots : t->nodes_to;
   d->kernels->take(d->context->stream, cq_cuda_blocks(d, count, 256), t);
@@ -84,8 +85,8 @@ static cq_status launch(cq_device *d, const cq_taking *t) {
 
 // ---- states ---------------------------------------------------------------------------------------------------------
 
-// Do all scenes go on from those of the same number, with the same constants, so that the state and, of particles,
-// their order can be shared?
+// Does each scene s of d go on from scene s of `from`, with the same constants, so that both can share the state and
+// the order of particles? 1 yes, 0 no. scene: as in cq_cuda_begin.
 static int32_t is_same(const cq_device *d, const cq_device *from, const int32_t *scene) {
   if (d->batch != from->batch) return 0;
   for (int32_t s = 0; s < d->batch; s++)
@@ -93,7 +94,8 @@ static int32_t is_same(const cq_device *d, const cq_device *from, const int32_t 
   return 1;
 }
 
-// Copies the state that a rollout begins with, d->live, and then into it the scenes that go on from those of `from`.
+// Sets *out to a new state: a copy of d->live, in which each scene s with scene[s] >= 0 has the live state of scene[s]
+// of `from`.
 static cq_status copy_scenes(cq_device *d, const cq_device *from, const int32_t *scene, cq_slice **out) {
   cq_taking t = {};
   t.mode = CQ_TAKE_COPY;
@@ -128,7 +130,8 @@ static cq_status go_on(cq_device *d, const cq_device *from, const int32_t *scene
   return status || d->reference ? status : cq_cuda_arrange(d);
 }
 
-// Notes for how many engine steps each scene went on before the rollout, and sends that where walls move.
+// Sets d->age, how many engine steps each scene made in the rollouts that it goes on from. Sends it to the device if
+// the world has moving walls and some scene goes on; else d->wall_age is NULL.
 static cq_status set_ages(cq_device *d, const cq_device *from, const int32_t *scene) {
   int32_t aged = 0;
   for (int32_t s = 0; s < d->batch; s++) {
@@ -147,6 +150,8 @@ static cq_status set_ages(cq_device *d, const cq_device *from, const int32_t *sc
       cudaMemcpyAsync(d->wall_age->data, d->age, bytes, cudaMemcpyHostToDevice, d->context->stream), what);
 }
 
+// Begins a rollout: all scenes with their values, of which `changed` says what to send; then, if `from` is not NULL,
+// each scene s with scene[s] >= 0 in the live state of scene[s] of `from`.
 cq_status cq_cuda_begin(cq_device *d, const cq_values *values, uint64_t changed, const cq_device *from,
                         const int32_t *scene) {
   cq_status status = cq_cuda_begin_own(d, values, changed);
@@ -156,7 +161,7 @@ cq_status cq_cuda_begin(cq_device *d, const cq_values *values, uint64_t changed,
 
 // ---- adjoints -------------------------------------------------------------------------------------------------------
 
-// Clears the adjoint of the first states of scenes that went on from another rollout.
+// Clears the adjoint of the first state of each scene s with scene[s] >= 0, which went on from another rollout.
 static cq_status clear_scenes(cq_device *d, const int32_t *scene) {
   cq_taking t = {};
   t.mode = CQ_TAKE_CLEAR;
@@ -168,6 +173,8 @@ static cq_status clear_scenes(cq_device *d, const int32_t *scene) {
   return launch(d, &t);
 }
 
+// At step 0: adds the adjoint of the first state of each scene s with scene[s] >= 0 to that of the live state of
+// scene[s] of `from`, and clears it in d. from NULL: it is cleared only.
 cq_status cq_cuda_pass_adjoint(cq_device *d, cq_device *from, const int32_t *scene) {
   cq_status status = d->reference ? cq_cuda_reference_settle(d) : CQ_OK;
   cq_taking t = {};

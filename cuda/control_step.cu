@@ -87,7 +87,8 @@ static cq_status prepare_state(cq_device *d, Chain *c, int32_t k) {
   return CQ_OK;
 }
 
-// Prepares the next run. It ends with its control step at the latest.
+// Prepares the next run of a chain: its upload, and the states and records of its engine steps. Sets *count to their
+// number; a run ends with its control step at the latest.
 static cq_status prepare_next(cq_device *d, Chain *c, int32_t *count) {
   const int32_t substeps = d->model->substeps, at = c->at + c->sent, left = substeps - at % substeps;
   *count = left < CQ_RUN_MAX ? left : CQ_RUN_MAX;
@@ -126,7 +127,8 @@ static cq_status finish_chain(cq_device *d, const Chain *c) {
   return status;
 }
 
-// Describes the failure of the engine step after the live state.
+// Finds what failed in the engine step after the live state. Returns CQ_UNSTABLE with a sentence, or the error that
+// kept it from finding out. after: the state after that step.
 static cq_status fail_step(cq_device *d, const Chain *c, const cq_slice *after) {
   if (d->reference) return cq_cuda_reference_diagnose(d, after);
   // Runs P2G of the live state once more. If that reports step 0 as bad, the live state is inverted itself, and the
@@ -140,7 +142,8 @@ static cq_status fail_step(cq_device *d, const Chain *c, const cq_slice *after) 
   return status ? status : cq_cuda_diagnose(d, d->live, d->progress->bad == 0 ? NULL : after);
 }
 
-// Fetches the impulses of walls in the control steps that are complete, and keeps the sums of the incomplete one.
+// After a chain made `made` engine steps: fetches the impulses of walls in the control steps that are complete, and
+// keeps the sums of the incomplete one on the device.
 static cq_status keep_impulses(cq_device *d, const Chain *c, int32_t made) {
   const int32_t substeps = d->model->substeps, rows = row_of(d, c, c->at + made);
   const cq_status status = cq_cuda_impulse_fetch(d, c->controls->at + c->at / substeps, rows);
@@ -221,7 +224,7 @@ cq_status cq_cuda_advance(cq_device *d, const cq_controls *controls, cq_record *
 
 // ---- backward -------------------------------------------------------------------------------------------------------
 
-// Sets device memory to zero.
+// Sets the first `bytes` of a block of device memory to zero.
 static cq_status clear(cq_device *d, const cq_memory *memory, size_t bytes) {
   return cq_cuda_check(cudaMemsetAsync(memory->data, 0, bytes, d->context->stream), "clearing the adjoint");
 }
@@ -291,6 +294,7 @@ static cq_status store_params_adj(cq_device *d) {
   return cq_cuda_check(cudaGetLastError(), "adding up gradients");
 }
 
+// Exchanges the pointers *a and *b.
 static void swap(cq_memory **a, cq_memory **b) {
   cq_memory *other = *a;
   *a = *b;
@@ -442,7 +446,7 @@ cq_status cq_cuda_reverse(cq_device *d, const cq_controls *c, cq_record *const *
 
 // ---- gradients ------------------------------------------------------------------------------------------------------
 
-// Copies numbers from the device to the host, in the order of the stream.
+// Begins to copy `count` numbers from the device to the host, in the order of the stream.
 static cq_status fetch(cq_device *d, double *to, const double *from, int64_t count) {
   if (!count) return CQ_OK;
   return cq_cuda_check(

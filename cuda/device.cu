@@ -14,12 +14,12 @@ static int64_t memory_available(const cq_context *context) {
   return (int64_t)(available + context->pool.bytes - context->pool.used);
 }
 
-// Whether the last steps succeeded; else the scene, the particle and the value that failed.
+// The failure that ended the rollout: kind, step, scene, particle and value; its `bad` is 0 if there was none.
 static const cq_health *health(const cq_device *d) { return &d->health; }
 
 // ---- records and marks ----------------------------------------------------------------------------------------------
 
-// Makes an empty record: what the adjoint of one control step needs of each engine step.
+// Sets *out to an empty record: what the adjoint of one control step needs of each engine step. CQ_OK or CQ_MEMORY.
 static cq_status record_create(cq_device *d, cq_record **out) {
   cq_record *record = (cq_record *)cq_alloc(1, sizeof *record, "memo record");
   if (!record) return CQ_MEMORY;
@@ -37,7 +37,7 @@ static void record_clear(cq_device *d, cq_record *record) {
   for (int32_t k = 0; k < d->model->substeps; k++) cq_cuda_step_record_clear(d, &record->steps[k]);
 }
 
-// Frees a record.
+// Frees a record; NULL: does nothing.
 static void record_destroy(cq_device *d, cq_record *record) {
   if (!record) return;
   record_clear(d, record);
@@ -46,7 +46,7 @@ static void record_destroy(cq_device *d, cq_record *record) {
   cq_free(record);
 }
 
-// Makes a checkpoint, by references to the live state and its arrangement.
+// Sets *out to a checkpoint: references to the live state and its arrangement, and the step. CQ_OK or CQ_MEMORY.
 static cq_status mark_create(cq_device *d, cq_mark **out) {
   cq_mark *mark = (cq_mark *)cq_alloc(1, sizeof *mark, "checkpoint");
   if (!mark) return CQ_MEMORY;
@@ -55,7 +55,7 @@ static cq_status mark_create(cq_device *d, cq_mark **out) {
   return CQ_OK;
 }
 
-// Frees a checkpoint.
+// Frees a checkpoint; NULL: does nothing.
 static void mark_destroy(cq_device *d, cq_mark *mark) {
   if (!mark) return;
   cq_cuda_slice_release(d, mark->slice);
@@ -63,12 +63,12 @@ static void mark_destroy(cq_device *d, cq_mark *mark) {
   cq_free(mark);
 }
 
-// Goes on from a marked state: its slice, arrangement and step.
+// Makes the state of a checkpoint the live one: its slice, arrangement and step.
 static void resume(cq_device *d, const cq_mark *m) { cq_cuda_resume(d, m->slice, m->arrangement, m->step); }
 
 // Bytes of a block of device memory; 0 of none.
 static int64_t bytes_of(const cq_memory *memory) { return memory ? (int64_t)memory->bytes : 0; }
-// Bytes of one arrangement.
+// Bytes of the live arrangement.
 static int64_t arrangement_bytes(const cq_device *d) {
   return bytes_of(d->arrangement->by_slot) + bytes_of(d->arrangement->by_tile);
 }
@@ -76,8 +76,8 @@ static int64_t arrangement_bytes(const cq_device *d) {
 // Bytes of a checkpoint, for the plan of checkpoints.
 static int64_t mark_bytes(const cq_device *d) { return bytes_of(d->live->memory) + arrangement_bytes(d); }
 
-// Bytes of the record of an engine step, estimated: sorting keeps one more slice in one step of ten, and the grid may
-// grow by half.
+// Bytes of the record of a control step, estimated: sorting keeps one more slice in one engine step of ten, and the
+// grid may grow by half.
 static int64_t record_bytes(const cq_device *d) {
   const int64_t grid = (int64_t)d->arrangement->block_count * CQ_TILE_NODES * (int64_t)cq_node_size(d);
   // nothing is sorted, and nodes are kept where walls or pins may hold them
@@ -124,6 +124,7 @@ static cq_backend make_table(void) {
   return b;
 }
 
+// The table of the CUDA backend's operations; made once.
 const cq_backend *cq_backend_cuda(void) {
   static const cq_backend table = make_table();
   return &table;

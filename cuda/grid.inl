@@ -4,7 +4,7 @@
 // The factor by which damping changes a velocity in one engine step.
 CQ_GPU real decay_of(const cq_frame *s, const int32_t scene) { return globals_of(s, scene)[CQ_AT_DAMPING]; }
 
-// Arena of a part of a tile's particles, of the state after `count` engine steps.
+// The arena that a part of a tile's particles scatters engine step `substep` into; part: counted through all tiles.
 CQ_GPU Node *arena_of(const cq_frame *s, const int32_t substep, const int32_t part) {
   return (Node *)s->arena[substep & 1] + (int64_t)part * NODES;
 }
@@ -42,8 +42,8 @@ CQ_GPU Node arenas_sum(const cq_frame *s, const int32_t k, const int32_t block, 
   return sum;
 }
 
-// (E14) v = d (p / m + dt g), with the factor d of damping. A node without mass has a velocity too, which no particle
-// reads.
+// (E14) Sets v = d (p / m + dt g), the velocity of a node before contacts, d the factor of damping; returns 1 / m. A
+// node without mass has a velocity too, which no particle reads, and returns 0.
 CQ_GPU real free_velocity(const cq_frame *s, const int32_t scene, const Node *p, real v[CQ_DIM]) {
   const real inverse = p->c[CQ_DIM] > 0 ? (real)1 / p->c[CQ_DIM] : (real)0;
   const real *gravity = gravity_of(s, scene);
@@ -52,7 +52,8 @@ CQ_GPU real free_velocity(const cq_frame *s, const int32_t scene, const Node *p,
   return inverse;
 }
 
-// The velocity of node n after gravity, damping and contacts in step k, from its momentum and mass.
+// The velocity of node n, counted through all tiles, after gravity, damping and contacts in step k, from its momentum
+// and mass p.
 CQ_GPU Node node_velocity(const cq_frame *s, const int64_t n, const int32_t k, const Node *p) {
   const cq_tile *tile = &s->tiles[n / CQ_TILE_NODES];
   Node v = {{0, 0, 0, 0}};
@@ -64,8 +65,8 @@ CQ_GPU Node node_velocity(const cq_frame *s, const int64_t n, const int32_t k, c
 
 enum { GRID_THREADS = 256 };
 
-// Has a step before k failed, or must particles be sorted before k? Then step k does nothing. Other blocks of the same
-// launch may write these words, but only about later states, so the answer is the same for all.
+// Has a step before k failed, or must particles be sorted before k? Then step k does nothing. 1 yes, 0 no. Other blocks
+// of the same launch may write these words, but only about later states, so the answer is the same for all.
 CQ_GPU int is_over(const cq_frame *s, const int32_t k) {
   return load_volatile(&s->progress->bad) < s->first + k || load_volatile(&s->progress->stop) <= s->first + k;
 }
@@ -77,8 +78,9 @@ CQ_GPU Node node_sum(const cq_frame *s, const int64_t n, const int32_t k) {
   return arenas_sum(s, k, (int32_t)(n / CQ_TILE_NODES), at);
 }
 
-// The grid pass of engine step k: momentum and mass of every node of all tiles, and its velocity. AGAIN: momentum and
-// mass are read from the record of the step, and not summed from the arenas.
+// The grid pass of engine step k: the velocity of every node of all tiles, to grid_v, from its momentum and mass, which
+// are summed from the arenas and kept in the record of the step if there is one. AGAIN: momentum and mass are read from
+// the record.
 template <int AGAIN>
 CQ_GPU void grid_pass(const cq_frame *s, const int32_t k) {
   Node *kept = (Node *)s->substeps[k].grid;
@@ -107,9 +109,9 @@ static __global__ void __launch_bounds__(GRID_THREADS, 2) grid(const cq_frame *_
 // the same barriers: all of them make as many rounds as the one with most contacts. Barriers of their own
 // (barrier.sync) would let each go on alone, but with them NVIDIA's racecheck reported 20 hazards of accesses that
 // __syncthreads keeps apart, and without them none. A group without a tile works on that of the first group, and adds
-// its sums to none.
+// its sums to none. Returns the number of this thread's group in its block.
 CQ_GPU int group_of_thread(void) { return (int)(threadIdx.x / CQ_TILE_NODES); }
-// The node of a tile that this thread works on.
+// The node of a tile, 0 to CQ_TILE_NODES - 1, that this thread works on.
 CQ_GPU int group_node(void) { return (int)(threadIdx.x % CQ_TILE_NODES); }
 
 // The tile of this thread's group, where the block's first group has tile `first`; -1 where there are no more tiles.
@@ -120,7 +122,7 @@ CQ_GPU int32_t group_tile(const cq_frame *s, const int32_t first) {
 }
 
 // Can a wall or a pin hold any node of the tiles that the groups of threads of this block work on, from tile `first`
-// on?
+// on? Not 0: yes; the same for all threads of the block.
 template <int GROUPS>
 CQ_GPU int groups_may_touch(const cq_frame *s, const int32_t first) {
   int touch = 0;
@@ -142,8 +144,9 @@ typedef struct Group {
   double *sums;              // of the tile; NULL: it is another group's
 } Group;
 
-// Reverses contact j of each node of the group. The gradients of a wall are added by one thread, in the order of the
-// nodes.
+// Reverses contact j of each node of the group: grad, dL/dv of this thread's node after the contact, becomes that
+// before it. The gradients of walls (friction, velocity, place) are added to the tile's sums, each wall by one thread
+// in the order of the nodes.
 CQ_GPU void group_contact_adj(const cq_frame *s, const GridNode *w, const int32_t j, const Node *v0, Node *grad,
                               const Group *group) {
   Shared *shared = group->shared;
@@ -182,7 +185,8 @@ CQ_RARE Node node_contacts_adj(const cq_frame *s, const int64_t n, const int32_t
   return grad;   // the barriers of add_gravity lie before the next tile's most = 0
 }
 
-// The same for one node alone, where no gradients of walls are wanted.
+// Reverses all contacts of node n alone, the last one first: node_contacts_adj without the gradients of walls and
+// without barriers.
 CQ_RARE Node node_contacts_adj_alone(const cq_frame *s, const int64_t n, const int32_t k, const Node v, Node grad) {
   GridNode w;
   Node after = v;
@@ -193,15 +197,16 @@ CQ_RARE Node node_contacts_adj_alone(const cq_frame *s, const int64_t n, const i
   return grad;
 }
 
-// Sums over the nodes of a tile in a fixed order, by two warps: each leaves its half in shared memory.
+// Adds up `sum` over the nodes of a tile in a fixed order, by two warps: each leaves its half in shared->half, at 2
+// which and 2 which + 1.
 CQ_GPU void half_sums(Shared *shared, const int which, double sum) {
   const int n = group_node();
   for (int d = WARP / 2; d > 0; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
   if (n % WARP == 0) shared->half[2 * which + n / WARP] = sum;
 }
 
-// Adds the gradients of gravity, from those of p / m + dt g at the nodes of a tile, and of damping, from v . dL/dv
-// (E50).
+// Adds the gradients of gravity, from grad, those of p / m + dt g at the nodes of a tile, and of damping, from along =
+// v . dL/dv of each node (E50), to the tile's sums; NULL: to none. All threads of a group call it.
 CQ_GPU void add_gravity(const cq_frame *s, Shared *shared, const Node *grad, const double along, double *sums) {
   const int n = group_node(), damping = s->damping_wanted;
   const double dt = s->scales_8.dt;

@@ -73,9 +73,10 @@ static void diagnose(const State *q, int32_t scene, cq_health *h) {
   }
 }
 
-// Takes the first scene with such a particle in the state before the step, else in that after it: where a scene failed
-// by the state before, others may be about to. If no scene has one, the determinant was not positive for the kernels'
-// precision and is for double: its particle is named.
+// Sets d->health to the failure of the first scene that diagnose finds one for in the state before the step, else of
+// the first in the state after it: other scenes may be about to fail by the step that failed in one by the state
+// before. If no scene has one, det F was not positive in the kernels' precision and is in double: the particle with the
+// smallest det F is named.
 static void find_failed_particle(cq_device *d, const State *before, const State *after) {
   const State *states[] = {before, after};
   cq_health worst = {};
@@ -107,6 +108,8 @@ static cq_status fetch(cq_device *d, const cq_slice *slice, State *q) {
       "looking for what failed");
 }
 
+// Names the particle that failed in a step, in d->health, from the states before (in) and after it (out, NULL: there is
+// none). Returns CQ_UNSTABLE with a sentence, or the error that kept it from finding out.
 cq_status cq_cuda_diagnose(cq_device *d, const cq_slice *in, const cq_slice *out) {
   const char *const what = "looking for what failed";
   int32_t *slot_of = (int32_t *)cq_alloc((size_t)d->slots, sizeof *slot_of, what);

@@ -15,8 +15,9 @@ typedef struct ImpulseGroup {
   double *sums;
 } ImpulseGroup;
 
-// Contact j of a node and its impulse; v is the velocity before the contact and becomes that after it. Returns the
-// wall, as in Impulses.wall.
+// Sets value to the numbers of the impulse of contact j of a node; v, its velocity before the contact, becomes that
+// after it. Returns the place of its wall, or group of pins, among those of the impulses, as in Impulses.wall; -1:
+// there is no such contact, and nothing is set.
 CQ_GPU int32_t contact_impulse_of(const cq_frame *s, const GridNode *w, const int32_t j, const real mass,
                                   real v[CQ_DIM], real value[CONTACT_WIDTH]) {
   Contact c;
@@ -27,8 +28,9 @@ CQ_GPU int32_t contact_impulse_of(const cq_frame *s, const GridNode *w, const in
   return impulse_at(s, c.wall) / CONTACT_WIDTH;
 }
 
-// Adds the contacts of all nodes of a tile to its sums: contact after contact, each in the order of the nodes. p:
-// momentum and mass of node n of all blocks.
+// Adds the impulses of the contacts of all nodes of a tile in step k to the tile's sums, if group.sums is not NULL:
+// contact after contact, each in the order of the nodes. p: momentum and mass of this thread's node n, counted through
+// all tiles.
 CQ_RARE void tile_impulse(const cq_frame *s, const int64_t n, const int32_t k, const Node p,
                           const ImpulseGroup group) {
   Impulses *shared = group.shared;
@@ -60,7 +62,8 @@ CQ_RARE void tile_impulse(const cq_frame *s, const int64_t n, const int32_t k, c
   __syncthreads();   // before the next tile's most = 0
 }
 
-// of the tiles that own nodes, each by a group of threads
+// Adds the impulses of walls and pins in step k to the sums of every tile that owns nodes; a group of THREADS threads
+// works on each.
 template <int THREADS>
 CQ_GPU void impulse_pass(const cq_frame *s, const int32_t k, Impulses *of_groups) {
   enum { GROUPS = THREADS / CQ_TILE_NODES };

@@ -60,6 +60,7 @@ CQ_LAUNCHER(launch_g2p_adj, ADJ_THREADS, transfer_adj<0, 1>)
 CQ_LAUNCHER(launch_step_adj, ADJ_THREADS, transfer_adj<1, 1>)
 CQ_LAUNCHER(launch_p2g_adj, ADJ_THREADS, transfer_adj<1, 0>)
 
+// Launches grid_adj, the grid pass of substep k backward; more 1: it also makes the velocities of substep k - 1 again.
 static void launch_grid_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k, int32_t more) {
   CQ_LAUNCH(grid_adj, blocks, CQ_TILE_NODES, stream, frame, k, more);
 }
@@ -83,7 +84,8 @@ static void launch_together(resident_kernel *kernel, int32_t threads, cudaStream
   // as CQ_LAUNCH
   if (cudaPeekAtLastError() == cudaSuccess) cudaLaunchKernelEx(&config, kernel, frame, count);
 }
-// The number of blocks of a cooperative kernel that the GPU holds at once; 0 where it has no cooperative launch.
+// Sets *room to the number of blocks of a cooperative kernel that the GPU holds at once; 0 where it has no cooperative
+// launch.
 static cudaError_t room_of(resident_kernel *kernel, int32_t threads, const cudaDeviceProp *gpu, int32_t *room) {
   int each = 0;
   const cudaError_t error = gpu->cooperativeLaunch
@@ -97,14 +99,15 @@ static void launch_resident(cudaStream_t stream, int32_t blocks, const cq_frame 
   launch_together(resident, TRANSFER_THREADS, stream, blocks, frame, count);
 }
 #if CQ_DIM == 2
+// Launches one kernel that reverses `count` engine steps.
 static void launch_resident_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t count) {
   launch_together(resident_adj, ADJ_THREADS, stream, blocks, frame, count);
 }
 #else
 static cq_cuda_resident *const launch_resident_adj = NULL;   // launches are faster
 #endif
-// The number of blocks of the resident kernels, forward and backward, that the GPU holds at once; 0: it has no such
-// kernel.
+// Sets *forward and *backward to the number of blocks of the resident kernels that the GPU holds at once; 0: there is
+// no such kernel.
 static cudaError_t room(const cudaDeviceProp *gpu, int32_t *forward, int32_t *backward) {
   const cudaError_t error = room_of(resident, TRANSFER_THREADS, gpu, forward);
   *backward = 0;
@@ -123,6 +126,8 @@ CQ_LAUNCHER(launch_cell_forces_adj, CELL_THREADS, cell_forces_adj)
 CQ_LAUNCHER(launch_cell_settle, CELL_THREADS, cell_settle)
 CQ_LAUNCHER(launch_node_collect, GRID_THREADS, node_collect)
 
+// Launches node_move_adj, the pass over nodes of a total Lagrangian step backward. given: vector fields of the arenas
+// that are added to the adjoint of nodes first.
 static void launch_node_move_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k,
                                  int32_t given) {
   CQ_LAUNCH(node_move_adj, blocks, CQ_TILE_NODES, stream, frame, k, given);
@@ -132,6 +137,7 @@ static void launch_repel(cudaStream_t stream, int32_t blocks, const cq_frame *fr
   CQ_LAUNCH(near_enter, blocks, SLOT_THREADS, stream, frame, k);
   CQ_LAUNCH(near_push, blocks, SLOT_THREADS, stream, frame, k);
 }
+// Launches the search for near surfaces and the adjoint of the forces between them.
 static void launch_repel_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k) {
   CQ_LAUNCH(near_enter, blocks, SLOT_THREADS, stream, frame, k);
   CQ_LAUNCH(near_push_adj, blocks, SLOT_THREADS, stream, frame, k);
@@ -141,6 +147,8 @@ static void launch_touch(cudaStream_t stream, int32_t blocks, const cq_frame *fr
   CQ_LAUNCH(touch_enter, blocks, SLOT_THREADS, stream, frame, k);
   CQ_LAUNCH(touch_meet, blocks, SLOT_THREADS, stream, frame, k);
 }
+// Launches the kernel that computes where the particles of cables and chambers are in state k, from the nodes of
+// reference grids.
 static void launch_reference_pulled(cudaStream_t stream, int32_t blocks, const cq_frame *frame,
                                     const cq_actuation *actuation, int32_t k) {
   CQ_LAUNCH(reference_pulled, blocks, SLOT_THREADS, stream, frame, actuation, k);
@@ -195,9 +203,11 @@ static void launch_take(cudaStream_t stream, int32_t blocks, const cq_taking *t)
   if (t->slots) CQ_LAUNCH(take_slots, blocks, SLOT_THREADS, stream, *t);
   if (t->nodes_to) CQ_LAUNCH(take_nodes, blocks, SLOT_THREADS, stream, *t);
 }
+// Launches the kernel that copies the adjoints of particles' states into the user's order.
 static void launch_store_state(cudaStream_t stream, int32_t blocks, const cq_storing *s) {
   CQ_LAUNCH(store_state_adj, blocks, SLOT_THREADS, stream, *s);
 }
+// Launches the kernel that adds the gradients of particles' parameters to those in the user's order.
 static void launch_store_params_adj(cudaStream_t stream, int32_t blocks, const cq_storing *s) {
   CQ_LAUNCH(store_params_adj, blocks, SLOT_THREADS, stream, *s);
 }
@@ -211,10 +221,13 @@ static void launch_norm(cudaStream_t stream, int32_t blocks, const cq_norming *n
 static void launch_discount(cudaStream_t stream, int32_t blocks, void *adj, int64_t count, double factor) {
   CQ_LAUNCH(discount_reals, blocks, SLOT_THREADS, stream, adj, count, factor);
 }
+// Launches the kernel that writes stresses, forces and pressures of particles from the signals and forces of a control
+// step.
 static void launch_load_actuation(cudaStream_t stream, int32_t blocks, const cq_frame *frame,
                               const cq_actuation *actuation) {
   CQ_LAUNCH(load_actuation, blocks, SLOT_THREADS, stream, frame, actuation);
 }
+// Launches the adjoint of load_actuation: shares of entries and forces, then the gradients of signals.
 static void launch_load_actuation_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame,
                              const cq_actuation *actuation) {
   CQ_LAUNCH(actuation_shares, blocks, SLOT_THREADS, stream, frame, actuation);
@@ -225,15 +238,18 @@ static void read_derived(cudaStream_t stream, const cq_reading *r) {
   const int64_t blocks = ((int64_t)r->batch * r->listed + SLOT_THREADS - 1) / SLOT_THREADS;
   if (r->derived_width) CQ_LAUNCH(read_derive, blocks < 4096 ? blocks : 4096, SLOT_THREADS, stream, *r);
 }
+// Launches the forces of cables and chambers on particles in state k.
 static void launch_pull_cables(cudaStream_t stream, int32_t blocks, const cq_frame *frame,
                                const cq_actuation *actuation, int32_t k) {
   CQ_LAUNCH(pull_cables, blocks, CABLE_THREADS, stream, frame, actuation, k);
 }
+// Launches the adjoint of the forces of cables and chambers in state k.
 static void launch_pull_cables_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame,
                                    const cq_actuation *actuation, int32_t k) {
   CQ_LAUNCH(pull_cables_adj, blocks, CABLE_THREADS, stream, frame, actuation, k);
 }
-// The sums of a readout in two launches: over portions of a group, then over the portions.
+// Launches the first `components` sums of a readout's groups in two steps: over portions of a group, then over the
+// portions.
 static void read_sums(cudaStream_t stream, int32_t blocks, const cq_reading *r, int32_t components) {
   CQ_LAUNCH(read_portions, blocks, SUM_THREADS, stream, *r, components);
   // a warp for each sum, where a portion takes a block
@@ -249,10 +265,12 @@ static void launch_read(cudaStream_t stream, int32_t blocks, const cq_reading *r
   else
     read_sums(stream, blocks, r, r->components);
 }
+// Launches the sums of weights of a readout's groups alone.
 static void launch_read_weights(cudaStream_t stream, int32_t blocks, const cq_reading *r) {
   read_derived(stream, r);
   read_sums(stream, blocks, r, 1);
 }
+// Launches the adjoint of a readout.
 static void launch_read_adj(cudaStream_t stream, int32_t blocks, const cq_reading *r) {
   CQ_LAUNCH(read_adj, blocks, SLOT_THREADS, stream, *r);
 }

@@ -19,7 +19,8 @@ static void *grown(void *array, size_t used, size_t room, size_t size) {
 // The room for `needed` entries: as it is where they fit, else half as much again.
 static int32_t room_for(int32_t needed, int32_t room) { return needed <= room ? room : needed + needed / 2; }
 
-// Makes the arrays of the layout large enough for so many tiles, nodes and rim cells.
+// Makes the arrays of the layout large enough for so many tiles, nodes and rim cells; what they hold stays. CQ_OK or
+// CQ_MEMORY.
 static cq_status make_room(cq_shapes_layout *l, int32_t tiles, int32_t nodes, int32_t rims) {
   const int32_t tile_room = room_for(tiles, l->tile_room), node_room = room_for(nodes, l->node_room),
                 rim_room = room_for(rims, l->rim_room);
@@ -60,8 +61,8 @@ static int32_t tiles_along(const cq_shapes_layout *l, const cq_body *body, int i
   return i < l->dim ? (body->count[i] - 2 + l->side - 1) / l->side : 1;
 }
 
-// Boxes of nodes, and of tiles of cells, around the bodies of a scene. Tile t along an axis has the cells around nodes
-// 1 + t SIDE and on.
+// Sets the boxes of nodes, and of tiles of cells, around the bodies of a scene, and clears their tables. Tile t along
+// an axis has the cells around nodes 1 + t SIDE and on. CQ_OK or CQ_MEMORY.
 static cq_status size_boxes(cq_shapes_layout *l, const double *positions) {
   const cq_model *m = l->model;
   cq_status status = cq_grids_size(m, positions, l->bodies);
@@ -100,13 +101,14 @@ static cq_status size_boxes(cq_shapes_layout *l, const double *positions) {
   return CQ_OK;
 }
 
-// The 3^dim nodes around that of a cell, last axis fastest.
+// Node k of the 3^dim nodes around that of a cell, last axis fastest.
 static int64_t around(const cq_shapes_layout *l, const cq_body *body, int64_t cell, int k) {
   if (l->dim == 2) return cell + (k / 3 - 1) * body->stride[0] + k % 3 - 1;
   return cell + (k / 9 - 1) * body->stride[0] + (k / 3 % 3 - 1) * body->stride[1] + k % 3 - 1;
 }
 
-// The cell of each particle of a scene, its tile, and the nodes around.
+// Sets the cell of each particle of a scene, its tile, and its place in the cell; counts the particles of each tile,
+// and marks the nodes around cells and those that pins hold.
 static void find_cells(cq_shapes_layout *l, const double *positions) {
   const cq_model *m = l->model;
   const int touched = l->dim == 3 ? 27 : 9;
@@ -142,14 +144,15 @@ static void find_cells(cq_shapes_layout *l, const double *positions) {
     }
 }
 
-// The place of a node in the grid of its body, from its index.
+// Sets at {3} to the place of a node in the grid of its body, from its index.
 static void coordinates(const cq_shapes_layout *l, const cq_body *body, int64_t node, int32_t at[3]) {
   node -= body->first;
   at[0] = at[1] = at[2] = 0;
   for (int i = 0; i < l->dim; i++, node %= body->stride[i - 1]) at[i] = (int32_t)(node / body->stride[i]);
 }
 
-// Numbers the nodes of a scene, and writes what stays of each.
+// Numbers the marked nodes of a scene, and appends to the layout the place at rest, pin and scene of each. CQ_OK or
+// CQ_MEMORY.
 static cq_status number_nodes(cq_shapes_layout *l, int32_t scene) {
   const cq_model *m = l->model;
   int64_t count = 0;
@@ -206,7 +209,8 @@ static void make_hull(cq_shapes_layout *l, int32_t b, int64_t box_tile, int32_t 
   }
 }
 
-// Tiles with particles, in the order of their bodies, and their particles by cell.
+// Appends the tiles with particles of a scene to the layout, in the order of its bodies, with their hulls, and the
+// particles of each sorted by cell. CQ_OK or CQ_MEMORY.
 static cq_status make_tiles(cq_shapes_layout *l, int32_t scene, const double *positions) {
   const cq_model *m = l->model;
   const int64_t n = m->particle_count, box_tiles = l->tile_first[m->body_count];
@@ -258,7 +262,8 @@ static cq_status make_tiles(cq_shapes_layout *l, int32_t scene, const double *po
   return CQ_OK;
 }
 
-// Lists the rim cells of a scene: filled cells beside an empty one, which alone can touch another body.
+// Appends the rim cells of a scene to the layout: filled cells beside an empty one, which alone can touch another body.
+// filled: work memory, a byte for each node of the boxes. CQ_OK or CQ_MEMORY.
 static cq_status find_rim(cq_shapes_layout *l, int32_t scene, uint8_t *filled) {
   const cq_model *m = l->model;
   memset(filled, 0, (size_t)l->grid_first[m->body_count]);
@@ -300,6 +305,8 @@ static cq_status lay_out_scene(cq_shapes_layout *l, int32_t scene, const double 
   return status;
 }
 
+// Lays out the reference grids of all scenes, by their positions. l: zeroed, and to be freed after a failure too.
+// CQ_OK, CQ_MEMORY, or the error of a body without a grid.
 cq_status cq_shapes_lay_out(const cq_model *m, const cq_values *values, int32_t batch, cq_shapes_layout *l) {
   const size_t n = (size_t)m->particle_count, bodies = (size_t)m->body_count, slots = (size_t)batch * n,
                dim = (size_t)m->dim;

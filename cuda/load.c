@@ -20,7 +20,8 @@ static object loaded;      // once for the process; it stays
 // The function of this name in the loaded object, or NULL.
 static void *find(void *handle, const char *name) { return dlsym(handle, name); }
 
-// Loads the shared object of the CUDA device and finds its functions.
+// Loads the shared object of the CUDA device at a path and finds its functions, in `loaded`. CQ_OK, or CQ_DEVICE if it
+// cannot be loaded, is no CUDA device, or is of another build.
 static cq_status open_object(const char *path) {
   void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!handle)
@@ -48,7 +49,7 @@ static cq_status open_object(const char *path) {
 }
 
 // Opens the shared object with the kernels, once: the one that CQLUA_CUDA names, else the first found beside the
-// program, in the folder above it, or where make install puts it.
+// program, in the folder above it, or where make install puts it. CQ_OK or CQ_DEVICE.
 static cq_status load(void) {
   if (loaded.handle) return CQ_OK;
   const char *chosen = getenv("CQLUA_CUDA");
@@ -77,12 +78,16 @@ static cq_status load(void) {
                             "CUDA Toolkit; or take the device \"cpu\"");
 }
 
+// Loads the CUDA device, if it is not there yet, and sets *backend to its operations. CQ_OK, or CQ_DEVICE and a
+// sentence with a remedy.
 cq_status cq_cuda_load(const cq_backend **backend) {
   const cq_status status = load();
   if (!status) *backend = loaded.backend;
   return status;
 }
 
+// Loads the CUDA device and fills gpu with the properties of the GPU of this index, from 0. CQ_OK, or CQ_DEVICE if
+// there is none.
 cq_status cq_cuda_find_gpu(int32_t index, cq_gpu *gpu) {
   const cq_status status = load();
   return status ? status : loaded.find_gpu(index, gpu);

@@ -51,6 +51,8 @@ static cq_status fail_kernels(const char *text) {
       gpu.name, gpu.major, gpu.minor, text, gpu.major, gpu.minor);
 }
 
+// The status of a CUDA call: CQ_OK, or CQ_MEMORY or CQ_DEVICE and a sentence with a remedy; the error is cleared. what:
+// for the sentence, the work that failed.
 cq_status cq_cuda_check(cudaError_t error, const char *what) {
   if (error == cudaSuccess) return CQ_OK;
   cudaGetLastError();   // clears the error, which the next launch would report again
@@ -99,7 +101,7 @@ cq_status cq_cuda_check(cudaError_t error, const char *what) {
   }
 }
 
-// The error for `bytes` that the pool cannot get from CUDA, with how much is free.
+// Returns CQ_MEMORY for `bytes` that the pool cannot get from CUDA, with a sentence that says how much is free.
 static cq_status fail_memory(const cq_pool *pool, size_t bytes, const char *what) {
   const double mebibyte = 1 << 20;
   size_t available = 0, total = 0;
@@ -176,7 +178,8 @@ static cq_status add_piece(cq_pool *pool, size_t bytes, const char *what) {
   return CQ_OK;
 }
 
-// Cuts a block of a bin's size from a piece that has room for it.
+// Sets *out to a new block of a bin's size, cut from a piece that has room for it; gets another piece from CUDA if none
+// has.
 static cq_status carve(cq_pool *pool, size_t bytes, int32_t bin, const char *what, cq_memory **out) {
   cq_piece *piece = pool->pieces;
   while (piece && piece->bytes - piece->carved < bytes) piece = piece->next;
@@ -204,6 +207,7 @@ static cq_status carve(cq_pool *pool, size_t bytes, int32_t bin, const char *wha
   return CQ_OK;
 }
 
+// Sets *out to a block of at least `bytes` of device memory, not zeroed; to NULL on failure. what: for the sentence.
 cq_status cq_pool_take(cq_pool *pool, size_t bytes, const char *what, cq_memory **out) {
   *out = NULL;
   const size_t asked = bytes;
@@ -224,7 +228,7 @@ cq_status cq_pool_take(cq_pool *pool, size_t bytes, const char *what, cq_memory 
   return CQ_OK;
 }
 
-// Returns a block to the pool, which keeps it for the next request of its size.
+// Returns a block to the pool, which keeps it for the next request of its size. NULL: does nothing.
 void cq_pool_give(cq_pool *pool, cq_memory *memory) {
   if (!memory) return;
   memory->piece->used--;
@@ -233,6 +237,8 @@ void cq_pool_give(cq_pool *pool, cq_memory *memory) {
   pool->bins[memory->bin] = memory;
 }
 
+// Makes *memory a block of at least `bytes`: as it is if it is large enough, else a new one, with a quarter to spare if
+// it replaces one whose contents are lost; NULL on failure.
 cq_status cq_pool_reserve(cq_pool *pool, cq_memory **memory, size_t bytes, const char *what) {
   if (*memory && (*memory)->bytes >= bytes) return CQ_OK;
   const size_t room = *memory ? bytes + bytes / 4 : bytes;
@@ -241,11 +247,13 @@ cq_status cq_pool_reserve(cq_pool *pool, cq_memory **memory, size_t bytes, const
   return cq_pool_take(pool, room, what, memory);
 }
 
+// Returns the pieces of a pool to CUDA; all blocks were given back before.
 void cq_pool_close(cq_pool *pool) { trim(pool); }
 
 // ---- memory of the host ---------------------------------------------------------------------------------------------
 
-// Allocates page-locked host memory, which copies without waiting need.
+// Sets *out to `bytes` of page-locked host memory, between which and the device copies need not be waited for; to NULL
+// on failure.
 cq_status cq_pinned_take(size_t bytes, const char *what, void **out) {
   *out = NULL;
   const cudaError_t error = cudaMallocHost(out, bytes);
@@ -258,6 +266,7 @@ cq_status cq_pinned_take(size_t bytes, const char *what, void **out) {
       (double)bytes / (1 << 20), what);
 }
 
+// Frees page-locked host memory. NULL: does nothing.
 void cq_pinned_give(void *memory) {
   if (memory && cudaFreeHost(memory) != cudaSuccess) cudaGetLastError();
 }

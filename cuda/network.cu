@@ -8,16 +8,17 @@
 
 enum { THREADS = 128 };
 
-// The inputs of layer l, and its units in an array that is laid out as the values are.
+// The inputs {width[l]} of layer l in a scene: the outputs of the layer before it, or of layer 0 those of the network.
 CQ_GPU const double *layer_in(const cq_network *n, const int64_t scene, const int l) {
   return l ? n->value + scene * n->values + n->start[l - 1] : n->inputs + scene * n->width[0];
 }
-// The activations of layer l of a scene's network.
+// The units {width[l + 1]} of layer l of a scene, in an array `values` that is laid out as n->value.
 CQ_GPU double *units_of(const cq_network *n, double *values, const int64_t scene, const int l) {
   return values + scene * n->values + n->start[l];
 }
 
-// Copies a scene's observation, and the change of a second readout, into the inputs of the network.
+// Sets a scene's inputs of the network: the observation, then the rate of change of the second readout, 0 where there
+// is none before.
 CQ_GPU void load_inputs(const cq_network *n, const int64_t scene) {
   double *inputs = n->inputs + scene * n->width[0];
   for (int32_t i = (int32_t)threadIdx.x; i < n->observed; i += THREADS)
@@ -28,7 +29,9 @@ CQ_GPU void load_inputs(const cq_network *n, const int64_t scene) {
   }
 }
 
-// Writes dL/d(input i) as the gradient of the observation, or of the two readouts whose difference it was.
+// Takes grad = dL/d(input i) on to readouts: it is the gradient of the observation, or, of a rate of change (now -
+// before) / interval, grad_now = grad_before of the next control step + grad / interval, then grad_before = -grad /
+// interval.
 CQ_GPU void load_inputs_adj(const cq_network *n, const int64_t scene, const int32_t i, const double grad) {
   if (i < n->observed) {
     n->grad_observation[scene * n->observed + i] = grad;
@@ -76,7 +79,8 @@ CQ_KERNEL network_signals(const cq_network n) {
   }
 }
 
-// The adjoint of network_signals, down to the inputs of each scene; add_gradients then sums over scenes.
+// The adjoint of network_signals, a block for each scene: sets n.delta and the gradients of both readouts;
+// add_gradients then sums those of the parameters over scenes.
 CQ_KERNEL network_signals_adj(const cq_network n) {
   const int last = n.layers - 1;
   for (int64_t scene = blockIdx.x; scene < n.batch; scene += gridDim.x) {
@@ -105,7 +109,7 @@ CQ_KERNEL network_signals_adj(const cq_network n) {
   }
 }
 
-// Adds this step's gradient of each parameter, summed over scenes in a fixed order.
+// Adds the gradient of each parameter in this control step, summed over scenes in a fixed order, to n.grad.
 CQ_KERNEL add_gradients(const cq_network n) {
   for (int64_t p = (int64_t)blockIdx.x * THREADS + threadIdx.x; p < n.parameter_count;
        p += (int64_t)gridDim.x * THREADS) {
@@ -120,10 +124,13 @@ CQ_KERNEL add_gradients(const cq_network n) {
   }
 }
 
+// Launches network_signals: the signals of the next control step of all scenes.
 void cq_network_signals(cudaStream_t stream, const cq_network *n) {
   CQ_LAUNCH(network_signals, n->batch, THREADS, stream, *n);
 }
 
+// Launches the adjoint of network_signals for all scenes, then the sums of the parameters' gradients by `blocks`
+// blocks.
 void cq_network_adj(cudaStream_t stream, int32_t blocks, const cq_network *n) {
   CQ_LAUNCH(network_signals_adj, n->batch, THREADS, stream, *n);
   CQ_LAUNCH(add_gradients, blocks, THREADS, stream, *n);

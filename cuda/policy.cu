@@ -23,11 +23,12 @@ struct cq_device_network {
 
 static const char *const what = "a policy";
 
-// An asynchronous copy on the device's stream.
+// Begins a copy of `bytes` on the device's stream; none for 0 bytes.
 static cq_status copy(cq_device *d, void *to, const void *from, size_t bytes, cudaMemcpyKind kind) {
   return bytes ? cq_cuda_check(cudaMemcpyAsync(to, from, bytes, kind, d->context->stream), what) : CQ_OK;
 }
 
+// Frees the network of the policy that ran last, if there is one.
 void cq_cuda_policy_destroy(cq_device *d) {
   cq_device_network *f = d->network_state;
   if (!f) return;
@@ -65,7 +66,8 @@ static cq_network network_of(const cq_device *d, const cq_policy_run *policy_run
   return n;
 }
 
-// Allocates everything that a network of these layers needs on the device and on the host.
+// Sets d->network_state to a network of these layers, with all the memory that it needs on the device and on the host.
+// After a failure the caller destroys it.
 static cq_status network_create(cq_device *d, const cq_network *layers) {
   cq_device_network *f = (cq_device_network *)cq_alloc(1, sizeof *f, what);
   if (!f) return CQ_MEMORY;
@@ -124,6 +126,8 @@ static int32_t same_layers(const cq_network *a, const cq_network *b) {
   return !memcmp(a->width, b->width, sizeof a->width) && !memcmp(a->activation, b->activation, sizeof a->activation);
 }
 
+// Makes a policy the one that the device runs: makes a network of its layers if the last one had others, and sends its
+// parameters, scale, shift and output if they differ from those on the device.
 cq_status cq_cuda_policy_set(cq_device *d, const cq_policy_run *policy_run) {
   const cq_network layers = network_of(d, policy_run);
   cq_status status = CQ_OK;
@@ -156,8 +160,8 @@ static cq_status read_one(cq_device *d, const cq_readout *readout, int64_t count
   return readout ? cq_cuda_reading(d, readout, count, state, room, r) : CQ_OK;
 }
 
-// Launches the readouts of a state. over: a word on the device that is not 0 if the state was not computed, when
-// nothing is read; NULL: it was computed.
+// Launches the readouts of a state that a policy takes, and describes them in *observed. over: a word on the device
+// that is not 0 if the state was not computed, when nothing is read; NULL: it was computed.
 static cq_status read_state(cq_device *d, const cq_policy *p, const cq_slice *state, const int32_t *over,
                             Observed *observed) {
   cq_device_network *f = d->network_state;
@@ -171,7 +175,8 @@ static cq_status read_state(cq_device *d, const cq_policy *p, const cq_slice *st
   return CQ_OK;
 }
 
-// The input of the kernel for one control step. The caller adds where its signals are written to.
+// The arguments of a network's kernels for one control step: f's network with the readouts, and `before`, the second
+// readout a control step earlier, NULL: none. The caller adds where signals are written, or their gradients read.
 static cq_network network_at(const cq_device_network *f, const Observed *observed, const double *before) {
   cq_network n = f->network;
   n.observation = observed->observation.out;

@@ -26,6 +26,7 @@ static void list_free(cq_device *d, cq_list *l) {
   cq_free(l);
 }
 
+// Frees the lists of groups that are kept on the device.
 void cq_cuda_lists_destroy(cq_device *d) {
   for (int32_t k = 0; k < CQ_LISTS_MAX; k++) list_free(d, d->lists[k]);
 }
@@ -140,7 +141,8 @@ static cq_status list_fill(cq_device *d, const cq_readout *r, cq_list *l) {
   return status;
 }
 
-// Finds the list of a readout on the device. A new list replaces the least recently used one.
+// Sets *out to the list of a readout's groups on the device: the one that is kept, or a new one, which replaces the
+// least recently used. CQ_MEMORY if there are too many particles.
 static cq_status find_list(cq_device *d, const cq_readout *r, cq_list **out) {
   const int64_t listed = r->group_start[r->group_count] - r->group_start[0];
   int32_t oldest = 0;
@@ -290,7 +292,7 @@ void cq_cuda_reading_adj(cq_device *d, cq_reading *r) {
   d->kernels->read_adj(d->context->stream, cq_cuda_blocks(d, (int64_t)d->batch * r->distinct_count, 256), r);
 }
 
-// Reads `count` readouts from the live state into out, on the host.
+// Reads a readout of the live state into out {batch, count} on the host, and waits for it.
 static cq_status read_state(cq_device *d, const cq_readout *readout, int64_t count, double *out) {
   cq_reading r;
   cq_status status = cq_cuda_reading(d, readout, count, d->live, &d->reading, &r);
@@ -307,7 +309,7 @@ static cq_status read_state(cq_device *d, const cq_readout *readout, int64_t cou
   return status;
 }
 
-// The adjoint of a readout of the live state, from gradients on the host.
+// Launches the adjoint of a readout of the live state, from grad_out {batch, count} on the host.
 static cq_status read_state_adjoint(cq_device *d, const cq_readout *readout, int64_t count, const double *grad_out) {
   cq_reading r;
   cq_status status = cq_cuda_reading(d, readout, count, d->live, &d->reading, &r);
@@ -325,13 +327,15 @@ static cq_status read_state_adjoint(cq_device *d, const cq_readout *readout, int
   return cq_cuda_check(cudaGetLastError(), "the adjoint of a readout");
 }
 
-// Reads a readout of the live state of all scenes into `out`, `count` numbers for each scene.
+// Reads a readout of the live state into out {batch, count} on the host, and times that as the phase readout.
 cq_status cq_cuda_read(cq_device *d, const cq_readout *readout, int64_t count, double *out) {
   cq_status status = cq_cuda_timer_begin(d->context, CQ_PHASE_READOUT);
   if (!status) status = read_state(d, readout, count, out);
   return status ? status : cq_cuda_timer_end(d->context);
 }
 
+// Adds the adjoint of a readout of the live state, from grad_out {batch, count} on the host, to the adjoint of that
+// state and to gradients of weights and constants; times that as the phase readout.
 cq_status cq_cuda_read_adjoint(cq_device *d, const cq_readout *readout, int64_t count, const double *grad_out) {
   cq_status status = cq_cuda_timer_begin(d->context, CQ_PHASE_READOUT);
   if (!status) status = read_state_adjoint(d, readout, count, grad_out);

@@ -20,7 +20,8 @@ typedef struct Piece {
 // Bytes rounded up to the alignment of pieces.
 static size_t rounded(size_t bytes) { return (bytes + 127) / 128 * 128; }
 
-// Uploads arrays into one device allocation, one after another, and sets their addresses.
+// Reserves one block of device memory for arrays, *memory, sets their addresses one after another in it, and copies
+// those that have host data; waits for the copies.
 static cq_status send_pieces(cq_device *d, const Piece *pieces, int32_t count, cq_memory **memory) {
   size_t total = 0;
   for (int32_t k = 0; k < count; k++) total += rounded(pieces[k].bytes);
@@ -209,6 +210,8 @@ static cq_status lay_out_all(cq_device *d, const cq_values *values) {
 
 // ---- of a rollout ---------------------------------------------------------------------------------------------------
 
+// Sets d->reference to memory for reference grids, without a layout, in a total Lagrangian world; does nothing in
+// others.
 cq_status cq_cuda_reference_create(cq_device *d) {
   const cq_model *m = d->model;
   if (!cq_is_reference(m)) return CQ_OK;
@@ -229,6 +232,7 @@ cq_status cq_cuda_reference_create(cq_device *d) {
   return status || !d->differentiable ? status : cq_cuda_particles_create(d, &r->first);
 }
 
+// Frees the memory of reference grids, if there is any.
 void cq_cuda_reference_destroy(cq_device *d) {
   cq_reference *r = d->reference;
   if (!r) return;
@@ -241,7 +245,8 @@ void cq_cuda_reference_destroy(cq_device *d) {
   d->reference = NULL;
 }
 
-// The arrangement of the layout: order of particles, and blocks of nodes as the tiles that sums go over.
+// Sets *out to the arrangement of the layout: order of particles, and blocks of nodes as the tiles that sums go over.
+// The caller owns it, after a failure too.
 static cq_status arrange(cq_device *d, cq_arrangement **out) {
   cq_reference *r = d->reference;
   const cq_shapes *s = &r->shapes;
@@ -278,6 +283,8 @@ static cq_status keep_start(cq_device *d, const cq_values *values) {
   return CQ_OK;
 }
 
+// After values were loaded as particles in the user's order into the live state: lays out the reference grids, if
+// positions have changed, and makes the first state of nodes the live one, at step 0.
 cq_status cq_cuda_reference_begin(cq_device *d, const cq_values *values) {
   cq_reference *r = d->reference;
   cq_arrangement *a = NULL;
@@ -310,6 +317,7 @@ cq_status cq_cuda_reference_begin(cq_device *d, const cq_values *values) {
   return status;
 }
 
+// Sets *out to the particles (x, v, F, C) of a state of nodes; they stay until the next call.
 cq_status cq_cuda_reference_observe(cq_device *d, const cq_slice *state, const cq_slice **out) {
   cq_reference *r = d->reference;
   *out = r->seen;
@@ -333,8 +341,8 @@ static void node_at(const cq_device *d, const void *state, int32_t node, double 
 
 #include "../engine/world/touch.inl"
 
-// In a world with collisions: the first pair of surface nodes that are nearer than collisions may let them come, in the
-// user's order. pair is left as it is where there is none.
+// In a world with collisions: sets pair to the first two surface nodes, in the user's order, that are nearer than
+// collisions may let them come; pair stays as it is where there are none. CQ_OK or CQ_MEMORY.
 static cq_status find_meeting(const cq_model *m, const cq_rim *rim, const cq_rim_places *places, int32_t count,
                               int32_t pair[2]) {
   static const double rounding = 1e-4;   // cells
@@ -357,7 +365,9 @@ static cq_status find_meeting(const cq_model *m, const cq_rim *rim, const cq_rim
   return status;
 }
 
-// Finds the first pair of rim cells that touch in a state, and reports both as the failure of the step.
+// Finds the first pair of rim cells that touch in a state, a host copy of nodes: sets d->health and returns CQ_UNSTABLE
+// with a sentence. CQ_OK: there is none; CQ_UNSUPPORTED if surfaces are stretched over more places than the device's
+// table holds.
 static cq_status find_touch(cq_device *d, const void *state, int64_t step) {
   const cq_reference *r = d->reference;
   const cq_model *m = d->model;
@@ -414,6 +424,8 @@ static cq_status diagnose_surfaces(cq_device *d, const cq_slice *state) {
   return status ? status : cq_cuda_diagnose(d, particles, NULL);
 }
 
+// Names what failed in the engine step after the live state: surfaces that meet, or a particle. after: the state after
+// that step. Returns CQ_UNSTABLE with a sentence, or the error that kept it from finding out.
 cq_status cq_cuda_reference_diagnose(cq_device *d, const cq_slice *after) {
   cq_reference *r = d->reference;
   const cq_slice *in, *out;
@@ -441,6 +453,7 @@ static cq_status clear(cq_device *d, void *data, size_t bytes) {
   return cq_cuda_check(cudaMemsetAsync(data, 0, bytes, d->context->stream), "clearing the adjoint");
 }
 
+// Clears the adjoints of nodes and of the layout, and notes which gradients are wanted.
 cq_status cq_cuda_reference_begin_adjoint(cq_device *d) {
   cq_reference *r = d->reference;
   r->read = 0;
@@ -450,17 +463,21 @@ cq_status cq_cuda_reference_begin_adjoint(cq_device *d) {
   return clear(d, r->backward->data, r->backward->bytes);
 }
 
+// Multiplies the adjoint of the nodes of the live state by a factor.
 cq_status cq_cuda_reference_discount(cq_device *d, double factor) {
   const int64_t count = 2 * (int64_t)d->reference->shapes.nodes * 4;
   d->kernels->discount(d->context->stream, cq_cuda_blocks(d, count, 256), d->reference->shapes.adj, count, factor);
   return cq_cuda_check(cudaGetLastError(), "the decay of the adjoint");
 }
 
+// Sets the nodes in the arguments of the norm of an adjoint.
 void cq_cuda_reference_norm(const cq_device *d, cq_norming *n) {
   const cq_shapes *shapes = &d->reference->shapes;
   n->nodes = shapes->adj, n->node_scene = shapes->scene, n->node_count = shapes->nodes;
 }
 
+// Moves what readouts have added to the adjoint of particles to that of the nodes of the live state; nothing where no
+// readout has.
 cq_status cq_cuda_reference_settle(cq_device *d) {
   cq_reference *r = d->reference;
   if (!r->read) return CQ_OK;
@@ -470,6 +487,8 @@ cq_status cq_cuda_reference_settle(cq_device *d) {
   return cq_cuda_check(cudaGetLastError(), "the adjoint of a readout");
 }
 
+// At step 0: turns the adjoint of the first state of nodes into that of the particles that it was made of, in d->adj,
+// and adds to the gradients of their masses.
 cq_status cq_cuda_reference_finish(cq_device *d) {
   cq_reference *r = d->reference;
   cq_status status = cq_cuda_reference_settle(d);

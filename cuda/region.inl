@@ -2,7 +2,8 @@
 // here where there is none. A node of several regions is then computed in each of them, from the same arenas in the
 // same order: all get the same bits.
 
-// Finds the neighbour that owns a node of a tile's region, and the place of the node in it.
+// Returns which of the 3^dim tiles around a tile (CQ_NEIGHBORS_MAX) owns node `node` of its region, and sets `at` to
+// the place of the node in that one.
 CQ_GPU int owner_of(const int node, int at[CQ_DIM]) {
   int which = 0;
   node_at(node, REGION, at);
@@ -14,7 +15,8 @@ CQ_GPU int owner_of(const int node, int at[CQ_DIM]) {
   return which;
 }
 
-// Loads the nodes of a tile's region from the tiles that own them. All threads of a block call it.
+// Sets region to the nodes of a tile's region, from grid, {block_count, 64} nodes of the tiles that own them; zeros
+// where there is no tile. All threads of a block call it.
 template <int THREADS>
 CQ_GPU void region_load(Node region[NODES], const void *grid, const cq_frame *s, const int32_t tile) {
   const int32_t *neighbors = s->neighbors + (int64_t)tile * CQ_NEIGHBORS_MAX;
@@ -38,7 +40,8 @@ CQ_GPU void region_load(Node region[NODES], const void *grid, const cq_frame *s,
   __syncthreads();
 }
 
-// make(owner, n): node n of all blocks. All threads of a block call it.
+// Sets region to the nodes of a tile's region, each by make(owner, n): n is the node, counted through all tiles, and
+// owner its tile; zeros where there is no tile. All threads of a block call it.
 template <int THREADS, class Make>
 CQ_GPU void region_make(Node region[NODES], const cq_frame *s, const int32_t tile, const Make &make) {
   const int32_t *neighbors = s->neighbors + (int64_t)tile * CQ_NEIGHBORS_MAX;
@@ -54,7 +57,9 @@ CQ_GPU void region_make(Node region[NODES], const cq_frame *s, const int32_t til
   __syncthreads();
 }
 
-// velocities of step k; AGAIN: from its record. A tile's own nodes are kept by the first of its parts.
+// Sets region to the velocities in step k of the nodes of a part's tile, from their momentum and mass: summed from the
+// arenas, where the first part of a tile keeps those of the tile's own nodes in the record of the step; or, AGAIN, read
+// from that record.
 template <int AGAIN, int THREADS>
 CQ_GPU void region_velocity(Node region[NODES], const cq_frame *s, const int32_t k, const int32_t part) {
   const int32_t tile = part / s->parts, keeper = part % s->parts == 0 ? tile : -1;
@@ -66,8 +71,8 @@ CQ_GPU void region_velocity(Node region[NODES], const cq_frame *s, const int32_t
   });
 }
 
-// Loads dL/d(momentum, mass) in step k of the nodes of a tile's region: the adjoint of the grid pass, computed for
-// each node.
+// Sets region to dL/d(momentum, mass) in step k of the nodes of a part's tile: the adjoint of the grid pass, computed
+// for each node; gradients of walls and gravity are not added.
 template <int THREADS>
 CQ_GPU void region_velocity_adj(Node region[NODES], const cq_frame *s, const int32_t k, const int32_t part) {
   const Node *kept = (const Node *)s->substeps[k].grid;
@@ -83,7 +88,7 @@ CQ_GPU void region_velocity_adj(Node region[NODES], const cq_frame *s, const int
   });
 }
 
-// Records the nodes of tiles without particles.
+// Keeps momentum and mass of the nodes of tiles without particles in the record of step k, if there is one.
 template <int THREADS>
 CQ_GPU void keep_others(const cq_frame *s, const int32_t k) {
   Node *kept = (Node *)s->substeps[k].grid;

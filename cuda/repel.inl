@@ -25,7 +25,7 @@ CQ_GPU int64_t near_bucket(const cq_shapes *r, const int32_t scene, const int64_
   return (int64_t)((key + (uint64_t)scene) * 0x9e3779b97f4a7c15u >> 20) & (r->near_size - 1);
 }
 
-// the upper half of a bucket's word: that of another state is empty
+// The number of the check of state k, the upper half of a bucket's word: a bucket whose word has another one is empty.
 CQ_GPU unsigned near_check(const cq_frame *s, const int32_t k) { return (unsigned)(s->shapes->check + k); }
 
 // The node of surface place `rim`.
@@ -60,7 +60,8 @@ static __global__ void __launch_bounds__(SLOT_THREADS) near_enter(const cq_frame
   }
 }
 
-// Are surface nodes a and b near each other, and may they push each other apart? If so, fills c.
+// Are surface nodes a and b, numbers of rims, near each other, and may they push each other apart? 1: yes, and c has
+// way, reach, push and far; 0: no.
 CQ_GPU int near_pair(const cq_shapes *r, const int32_t a, const int32_t b, Collision *c) {
   const cq_rim *first = &r->rim[a], *second = &r->rim[b];
   if (r->rim_scene[a] != r->rim_scene[b] || !touch_apart(first, second)) return 0;
@@ -92,7 +93,7 @@ CQ_GPU int32_t near_after(const cq_shapes *r, const unsigned check, const int32_
   return found == r->rims ? -1 : found;
 }
 
-// Calls visit(b, collision) for all rims b near rim a in state k, in the order of their numbers.
+// Calls visit(node, collision) for the node of each rim b near rim a in state k, in the order of the rims.
 template <class Visit>
 CQ_GPU void each_near(const cq_frame *s, const int32_t k, const int32_t a, const Visit &visit) {
   const cq_shapes *r = s->shapes;

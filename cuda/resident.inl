@@ -18,13 +18,14 @@ struct Own {
   uint8_t filled[CELLS];
 };
 
+// The work memory of a round of particles within a block's shared memory.
 template <int THREADS>
 CQ_GPU Round<THREADS> round_of(Own<THREADS> *own) {
   return {own->give, own->sums, own->start, own->list, own->filled};
 }
 
 // Copies the frame of a run to the block's shared memory, so that it is not loaded again after every barrier, and
-// clears the block's work memory for scattering.
+// clears the block's work memory for scattering. All threads of the block call it.
 template <int THREADS>
 CQ_GPU void own_begin(Own<THREADS> *own, const cq_frame *given) {
   static_assert(sizeof *given % sizeof(int32_t) == 0, "copied by words");

@@ -40,7 +40,7 @@ typedef struct Matter {
   MaterialPoint point;       // constants and F of a fused law: nothing else of it is set
 } Matter;
 
-// Loads the force of pressure on a particle's surface (physics/drive/pressure.inl).
+// Adds the force of pressure on a particle's surface (physics/drive/pressure.inl) to force; f: its F.
 CQ_RARE void pressure_load(const cq_frame *s, const int32_t p, const real f[CQ_DIM][CQ_DIM], real force[CQ_DIM]) {
   real pressure[CQ_DIM];
   EACH(i) pressure[i] = slot_in(s->actuation, ACTUATION_FIELDS, p)[(PRESSURE + i) * CQ_GROUP];
@@ -98,10 +98,11 @@ CQ_RARE void update(const cq_frame *s, const void *in, void *out, const int32_t 
   for (int k = 0; k < s->internals; k++) internal[k * CQ_GROUP] = at.internal[k];
 }
 
-// Does the law of particle p have an update after the step (plastic flow, viscous branches)?
+// Does the law of particle p have an update after the step (plastic flow, viscous branches)? Not 0: yes.
 CQ_GPU int is_updated(const cq_frame *s, const int32_t p) { return s->updates && (s->updates >> s->material[p] & 1); }
 
-// The update, or, where the law has none, a copy of the internal variables.
+// After the step from state `in` to state `out`: the material's update of particle p, F in place and internal variables
+// into `out`; or, where its law has none, a copy of the internal variables.
 CQ_GPU void after_step(const cq_frame *s, const void *in, void *out, const int32_t p, real f[CQ_DIM][CQ_DIM]) {
   if (is_updated(s, p)) {
     update(s, in, out, p, f);
@@ -188,8 +189,9 @@ CQ_GPU int give_to_grid(const cq_frame *s, const void *state, const int32_t p, c
   return jac > 0;
 }
 
-// GATHER: G2P of state k, then the new state k + 1. SCATTER: P2G of that state, or of state k without GATHER, to the
-// arenas. MAKE: the block computes the velocities of its region itself; otherwise a grid pass has.
+// The particle pass of substep k. GATHER: G2P of state k, then the new state k + 1. SCATTER: P2G of state k + 1, or
+// without GATHER of state k, to the arenas. MAKE: the block computes the velocities of its region itself; otherwise a
+// grid pass has. Marks in progress steps that fail and states that must be sorted.
 template <int GATHER, int SCATTER, int MAKE>
 CQ_GPU void transfer_pass(const cq_frame *s, const int32_t k, Node *region, const Round<TRANSFER_THREADS> *round) {
   const int32_t parts = s->tile_count * s->parts;

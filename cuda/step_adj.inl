@@ -9,7 +9,7 @@ CQ_GPU int32_t opaque(int32_t p) {
   return p;
 }
 
-// Adds to the gradient of one constant (a CQ_PARAM) of particle p.
+// Adds a value to the gradient of one parameter (CQ_PARAM_...) of particle p.
 CQ_GPU void add_param(const cq_frame *s, const int which, const int32_t p, const real value) {
   slot_in(s->params_adj, s->param_count, p)[which * CQ_GROUP] += value;
 }
@@ -176,8 +176,9 @@ CQ_GPU void gather_adj(const cq_frame *s, const Around *of, const Place *at, Sta
   EACH(i) adj->x[i] += inv_dx * (slopes[i] - grad_arm[i]);
 }
 
-// P2G: adjoint of scattering in step k. G2P: adjoint of gathering in step k - 1, or in step k without P2G. MAKE: as for
-// transfer_pass.
+// The adjoint of the particle passes between two grid passes, in place in s->adj. P2G: adjoint of scattering in step k.
+// G2P: adjoint of gathering in step k - 1, or in step k without P2G, whose dL/d(velocity) of nodes goes to the arenas.
+// MAKE: as for transfer_pass.
 template <int P2G, int G2P, int MAKE>
 CQ_GPU void transfer_adj_pass(const cq_frame *s, const int32_t k, Node *region, const Round<ADJ_THREADS> *round) {
   enum { AGAIN = CQ_DIM == 3 && CQ_REAL_BYTES == 8 };   // where the state would be spilled to the stack
@@ -236,7 +237,7 @@ CQ_GPU void transfer_adj_pass(const cq_frame *s, const int32_t k, Node *region, 
   }
 }
 
-// The adjoint of step k's G2P and of the next step's P2G, as a kernel.
+// transfer_adj_pass of step k as a kernel.
 template <int P2G, int G2P>
 static __global__ void __launch_bounds__(ADJ_THREADS, 2) transfer_adj(const cq_frame *__restrict__ s, int32_t k) {
   CQ_SHARED(Node, region, NODES);

@@ -1,7 +1,8 @@
 // take: states of scenes of one rollout, or their adjoints, go over into another rollout. A thread of `to` takes from
 // all scenes that are listed for its own, in their order, so that sums have the same bits always.
 
-// Copies, adds or clears `count` numbers that lie `apart` numbers from each other.
+// Copies `count` numbers that lie `apart` numbers from each other, adds them to `to`, or clears `to`, by mode
+// (CQ_TAKE_...).
 CQ_GPU void take_reals(const int32_t mode, const real *from, real *to, const int32_t count, const int32_t apart) {
   for (int32_t f = 0; f < count; f++) {
     const real before = mode == CQ_TAKE_ADD ? to[f * apart] : (real)0;
@@ -9,7 +10,8 @@ CQ_GPU void take_reals(const int32_t mode, const real *from, real *to, const int
   }
 }
 
-// Kernel: fields and internal variables of particles.
+// Kernel: takes fields and internal variables of particles over, for each particle of `to` from all scenes that are
+// listed for its own.
 CQ_KERNEL take_slots(const cq_taking t) {
   SLOTS_EACH(p, t.slots) {
     const int32_t id = t.order[p], scene = id / t.particles;
@@ -25,7 +27,8 @@ CQ_KERNEL take_slots(const cq_taking t) {
   }
 }
 
-// Kernel: displacements and velocities of nodes of reference grids.
+// Kernel: takes displacements and velocities of nodes of reference grids over, for each node of `to` from all scenes
+// that are listed for its own.
 CQ_KERNEL take_nodes(const cq_taking t) {
   SLOTS_EACH(node, t.nodes_to) {
     const int32_t scene = t.node_scene[node / CQ_TILE_NODES];

@@ -5,6 +5,7 @@
 
 static const char *const what = "the timers";
 
+// Creates the events of all laps of a timer that is zeroed.
 cq_status cq_cuda_timer_create(cq_timer *t) {
   cq_status status = CQ_OK;
   for (int k = 0; k < CQ_LAPS && !status; k++) {
@@ -14,6 +15,7 @@ cq_status cq_cuda_timer_create(cq_timer *t) {
   return status;
 }
 
+// Destroys the events of a timer, and zeroes it.
 void cq_cuda_timer_destroy(cq_timer *t) {
   for (int k = 0; k < CQ_LAPS; k++) {
     // this fails where the device is lost
@@ -53,7 +55,8 @@ cq_status cq_cuda_timer_end(cq_context *c) {
   return status;
 }
 
-// Gives the seconds that the GPU worked on each phase since the last reset.
+// Sets seconds to the time that the GPU worked on each phase since the last reset; waits for the last lap. reset not 0:
+// times begin again at 0.
 void cq_cuda_timer_read(cq_context *c, double seconds[CQ_PHASE_COUNT], int32_t reset) {
   cq_timer *t = &c->timer;
   // The device is lost: its times stay as they are. The next call that uses it reports the loss.

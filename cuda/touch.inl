@@ -8,8 +8,8 @@ enum { SURFACES_AT_EDGE = 1, SURFACES_TOO_MANY = 2 };
 // way: after which surfaces are looked at within a run [cells], as on the CPU
 #define CHECKED_WAY 0.25
 
-// Are surfaces looked at for contact after substep k? After the last of a run, and whenever something may have moved
-// CHECKED_WAY cells since the last look. All threads of a block call it.
+// Are surfaces looked at for contact after substep k? Not 0: yes, after the last of a run, and whenever something may
+// have moved CHECKED_WAY cells since the last look. All threads of a block call it; shared: a word that they share.
 CQ_GPU int is_checked(const cq_frame *s, const int32_t k, int32_t *shared) {
   if (k < 0 || k == s->count - 1) return 1;
   if (threadIdx.x == 0) {
@@ -50,8 +50,9 @@ CQ_GPU unsigned long long touch_key(const cq_shapes *r, const int32_t scene, con
   return (unsigned long long)(scene * cells + cell);
 }
 
-// The slot of a cell in the hash table. enter: the cell is entered if it is not there. -1 if it is not there or the
-// table is full. The lower 20 bits of an entry are those of the number of the check that it belongs to.
+// The place of a cell's entry in the hash table, by its key. enter not 0: the cell is entered if it is not there. -1:
+// it is not there, or the table is full. The lower 20 bits of an entry are those of the number of the check that it
+// belongs to.
 CQ_GPU int64_t touch_slot(const cq_shapes *r, const unsigned long long key, const unsigned check, const int enter) {
   const unsigned long long mine = key << 20 | (check & 0xfffff);
   int64_t at = (int64_t)(key * 0x9e3779b97f4a7c15u >> 20) & (r->touch_size - 1);
@@ -74,7 +75,8 @@ CQ_GPU unsigned long long touch_entry(const unsigned check, const int32_t rim) {
   return (unsigned long long)(~check) << 32 | (unsigned)rim;
 }
 
-// calls visit(cell) for each place of the rims that this thread has
+// Calls visit(rim, cell) for each place in a state of the rims that this thread has; cell: that of the world that the
+// place is in, negative: it is outside.
 template <class Visit>
 CQ_GPU void each_place(const cq_frame *s, const Node *state, const Visit &visit) {
   const cq_shapes *r = s->shapes;

@@ -1,7 +1,7 @@
 // wall: the contacts of one node of the grid with walls and pins, the impulse of each contact, and their adjoints. In
 // scalar reals, because few nodes touch a wall.
 
-// Values of a whole scene: gravity, damping, friction, wall velocities.
+// The globals of a scene: gravity {3}, decay in a step, friction {walls}, wall velocity {walls, 3}.
 CQ_GPU const real *globals_of(const cq_frame *s, const int32_t scene) {
   return (const real *)s->globals + (int64_t)scene * s->global_stride;
 }
@@ -34,10 +34,11 @@ typedef struct GridNode {
   int32_t pinned;            // the one entry is a pin, which overrides all walls
 } GridNode;
 
-// Can a wall or a pin hold nodes of this tile?
+// Can a wall or a pin hold nodes of this tile? Not 0: yes.
 CQ_GPU int may_touch(const cq_frame *s, const cq_tile *tile) { return tile->has_walls || s->moving_wall_count; }
 
-// A grid node in step k: its coordinates, scene, time, and the contacts that the wall map lists for it.
+// Sets w to node n, counted through all tiles, in step k: its coordinates, scene, time, and the contacts that the wall
+// map lists for it.
 CQ_GPU void find_node(const cq_frame *s, const int64_t n, const int32_t k, GridNode *w) {
   const cq_tile *tile = &s->tiles[n / CQ_TILE_NODES];
   const int64_t entries = s->wall_entries[n];
@@ -58,7 +59,7 @@ typedef struct Contact {
   real normal[CQ_DIM];
 } Contact;
 
-// Position of a node relative to a wall that has moved since the start.
+// Sets x to the place of a node relative to a wall that moves: as if the wall stood where it began.
 CQ_GPU void place_relative_to(const cq_frame *s, const GridNode *w, const int32_t wall, double x[3]) {
   const real *velocity = wall_velocity_of(s, w->scene, wall);
   const double *displacement = s->wall_place ? s->wall_place + 3 * ((int64_t)w->scene * s->wall_count + wall) : NULL;
@@ -69,7 +70,8 @@ CQ_GPU void place_relative_to(const cq_frame *s, const GridNode *w, const int32_
   EACH(i) x[i] -= w->time * (double)velocity[i] + (displacement ? displacement[i] : 0);
 }
 
-// Contact j of a node. Walls at rest come first, then walls that move, at their present place. 0: there are fewer.
+// Sets *contact to contact j of a node and returns 1; returns 0 if it has fewer. Walls at rest come first, then walls
+// that move, at their present place.
 CQ_GPU int contact_of(const cq_frame *s, const GridNode *w, const int32_t j, Contact *contact) {
   if (j < w->count) {
     contact->wall = w->entry[j].wall;
@@ -118,7 +120,7 @@ CQ_GPU int32_t apply_contacts(const cq_frame *s, const GridNode *w, const int32_
   return j;
 }
 
-// Applies all contacts of node n to its velocity.
+// The velocity of node n, counted through all tiles, after all its contacts in step k; v: before them.
 CQ_RARE Node node_contacts(const cq_frame *s, const int64_t n, const int32_t k, Node v) {
   GridNode w;
   find_node(s, n, k, &w);
@@ -147,7 +149,8 @@ CQ_GPU void touch_of(const cq_frame *s, const GridNode *w, const Contact *c, con
   EACH(i) t->after[i] = v[i];
 }
 
-// The gradients of velocity, mass and normal from dL/d(impulse) of a contact. v: velocity before it, and mass.
+// The gradients of mass, normal, and the velocities before and after a contact, from dL/d(impulse) of it. v: velocity
+// before it, and mass.
 CQ_RARE Touch impulse_adj(const cq_frame *s, const GridNode *w, const Contact *c, const Node v) {
   const double *given = s->grad_impulse + (int64_t)w->scene * s->impulse_count + impulse_at(s, c->wall);
   real after[CQ_DIM], grad_out[CONTACT_WIDTH];
@@ -176,7 +179,8 @@ CQ_GPU void turn_adj(const cq_frame *s, const GridNode *w, const int32_t wall, c
   EACH(i) grad->place[i] = -(real)grad_x[i];
 }
 
-// Adjoint of apply_contact. v: velocity before the contact; of: on entry the gradient of the normal by the impulse.
+// Adjoint of apply_contact. v: velocity before the contact. grad_v: dL/dv after it becomes dL/dv before it. of:
+// gradients of friction, wall velocity and normal are added to.
 CQ_GPU void apply_contact_adj(const cq_frame *s, const GridNode *w, const Contact *c, const real v[CQ_DIM],
                               real grad_v[CQ_DIM], ContactGrad *of) {
   const real still[3] = {0, 0, 0};

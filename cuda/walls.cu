@@ -26,7 +26,7 @@ static cq_status clear(cq_device *d, const cq_memory *memory, size_t count) {
 
 // ---- velocities -----------------------------------------------------------------------------------------------------
 
-// Writes number `at` of an array of the device's precision.
+// Sets number `at` of an array of the device's precision to a value.
 static void put_real(const cq_device *d, double *array, size_t at, double value) {
   if (d->real_bytes == 4)
     ((float *)array)[at] = (float)value;
@@ -65,6 +65,8 @@ static void fill_gravity(const cq_device *d, cq_upload *on_device) {
   d->upload->frame.gravity_stride = 3;
 }
 
+// Sets gravity, walls and impulses of the running control step in the frame of d->upload, and writes behind it the
+// motion of walls and gravity if these change. on_device: where the upload will lie on the device.
 void cq_cuda_walls_fill(const cq_device *d, cq_upload *on_device) {
   cq_frame *f = &d->upload->frame;
   f->gravity = d->given.globals->data;
@@ -147,11 +149,11 @@ cq_status cq_cuda_impulse_fetch(cq_device *d, int32_t step, int32_t rows) {
 
 // ---- backward -------------------------------------------------------------------------------------------------------
 
-// Are gradients of wall velocities wanted for each control step?
+// Are gradients of wall velocities wanted for each control step? 1 yes, 0 no.
 static int32_t tracks_back(const cq_device *d) {
   return d->track->velocity && d->wanted & cq_bit(CQ_FIELD_WALL_VELOCITY);
 }
-// Are those of gravity?
+// Are gradients of gravity wanted for each control step? 1 yes, 0 no.
 static int32_t falls_back(const cq_device *d) {
   return d->track->gravity && d->track->grad_gravity && d->wanted & cq_bit(CQ_FIELD_GRAVITY);
 }
@@ -193,8 +195,9 @@ cq_status cq_cuda_walls_sum(cq_device *d) {
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
-// Copies gradients from the layout of the device to that of the host. On the device each {row, scene} holds {walls, 3}
-// for velocities and then {walls, 3} for places. On the host these are two arrays {steps, batch, walls, dim}.
+// Copies gradients of walls from the layout of the device, `from`, to that of the host. On the device each {row, scene}
+// holds {walls, 3} for velocities and then {walls, 3} for places. On the host these are two arrays {steps, batch,
+// walls, dim}, from control step `step` on.
 static void spread(const cq_device *d, int32_t step, int32_t rows, const double *from) {
   const size_t walls = (size_t)d->model->wall_count, dim = (size_t)d->model->dim,
                scenes = (size_t)rows * (size_t)d->batch;
@@ -206,15 +209,16 @@ static void spread(const cq_device *d, int32_t step, int32_t rows, const double 
   }
 }
 
-// The same of gravity: {row, scene, 3} on the device, {steps, batch, dim} on the host.
+// Copies gradients of gravity from {row, scene, 3} on the device's side, `from`, to the rollout's {steps, batch, dim},
+// from control step `step` on.
 static void spread_gravity(const cq_device *d, int32_t step, int32_t rows, const double *from) {
   const size_t dim = (size_t)d->model->dim, batch = (size_t)d->batch;
   for (size_t k = 0; k < (size_t)rows * batch; k++)
     memcpy(d->track->grad_gravity + ((size_t)step * batch + k) * dim, from + 3 * k, dim * sizeof *from);
 }
 
-// Brings `count` gradients of control steps to the host and sets the status. The caller frees what it returns; NULL
-// without memory.
+// Returns a host copy of `count` gradients of control steps, which the caller frees, and sets *status; NULL without
+// memory.
 static double *fetch_rows(cq_device *d, const cq_memory *rows, size_t count, cq_status *status) {
   double *grad = (double *)cq_alloc(count, sizeof *grad, what);
   *status = grad ? copy(d, grad, rows->data, count, cudaMemcpyDeviceToHost) : CQ_MEMORY;

@@ -25,12 +25,12 @@ typedef struct Before {
 CQ_GPU Before add(const Before a, const Before b) {
   return {a.particles + b.particles, a.tiles + b.tiles, a.ring + b.ring};
 }
-// The counts of one tile, as a summand of the prefix sum.
+// The counts of one tile of a kind (HAS_PARTICLES, ...), as a summand of the prefix sum.
 CQ_GPU Before of_tile(const int32_t particles, const int32_t kind) {
   return {particles, kind == HAS_PARTICLES, kind == IS_BESIDE};
 }
 
-// Place of tile t in its window; in 2D there is one tile along the last axis.
+// Sets at to the place of tile t in its window; in 2D there is one tile along the last axis.
 CQ_GPU void place_of(const cq_sorting *s, const int32_t t, int32_t at[3]) {
   int32_t rest = t % s->tiles;
   at[2] = rest % s->size[2];
@@ -54,7 +54,8 @@ CQ_GPU int32_t beside(const cq_sorting *s, const int32_t t, const int32_t at[3],
   return inside ? (int32_t)index : -1;
 }
 
-// All neighbours are loaded at once, so that the thread waits for memory once and not for each.
+// What tile t of the window is: HAS_PARTICLES, IS_BESIDE (a neighbour has particles) or IS_EMPTY. All neighbours are
+// loaded at once, so that the thread waits for memory once and not for each.
 template <int DIM>
 CQ_GPU int32_t kind_of(const cq_sorting *s, const int32_t t) {
   int32_t at[3], others = 0;
@@ -67,7 +68,8 @@ CQ_GPU int32_t kind_of(const cq_sorting *s, const int32_t t) {
   return others ? IS_BESIDE : IS_EMPTY;
 }
 
-// Exclusive prefix sum over the threads of a block; sum: the total. All threads call it.
+// Exclusive prefix sum over the threads of a block: returns the sum of `mine` of the threads before this one, and sets
+// *sum to that of all. All threads call it.
 CQ_GPU Before scan_block(Before *shared, const Before mine, Before *sum) {
   shared[threadIdx.x] = mine;
   __syncthreads();
@@ -143,6 +145,8 @@ CQ_KERNEL scan_tiles(const cq_sorting s) {
   }
 }
 
+// Launches the numbering of the window's tiles: from s->count, sets first and number of each tile, and in s->found how
+// many tiles have particles and how many are beside these.
 void cq_window_number(cudaStream_t stream, const cq_sorting *s) {
   const int32_t parts = cq_scan_blocks(s->total);
   if (s->dim == 3)
@@ -155,7 +159,8 @@ void cq_window_number(cudaStream_t stream, const cq_sorting *s) {
 
 // ---- tiles ----------------------------------------------------------------------------------------------------------
 
-// Tiles with particles have the first numbers.
+// The number of tile t of the window among all that are needed, of which `tiles` have particles and come first; -1: it
+// is not needed, or t is -1.
 CQ_GPU int32_t number_of(const cq_sorting *s, const int32_t tiles, const int32_t t) {
   const int32_t number = t < 0 ? -1 : s->number[t];
   return number >= -1 ? number : tiles - 2 - number;
@@ -181,6 +186,8 @@ CQ_KERNEL write_tiles(const cq_sorting s, cq_tile *tiles, int32_t *neighbors) {
   }
 }
 
+// Launches write_tiles: sets the tiles {block_count} and their neighbours {block_count, CQ_NEIGHBORS_MAX} of the new
+// arrangement.
 void cq_window_tiles(cudaStream_t stream, int32_t blocks, const cq_sorting *s, cq_tile *tiles, int32_t *neighbors) {
   if (s->dim == 3)
     CQ_LAUNCH(write_tiles<3>, blocks, THREADS, stream, *s, tiles, neighbors);
@@ -188,7 +195,8 @@ void cq_window_tiles(cudaStream_t stream, int32_t blocks, const cq_sorting *s, c
     CQ_LAUNCH(write_tiles<2>, blocks, THREADS, stream, *s, tiles, neighbors);
 }
 
-// Entries of the node (x, y, z) in the wall map, packed as in cq_frame.wall_entries.
+// Entries of the node (x, y, z) in the wall map, packed as in cq_frame.wall_entries; 0: none. x and y are counted from
+// the map's lower corner.
 CQ_GPU int64_t wall_entries_at(const cq_wall_map *map, const int32_t x, const int32_t y, const int32_t z) {
   if (x < 0 || x >= map->size[0] || y < 0 || y >= map->size[1]) return 0;
   const int64_t column = (int64_t)x * map->size[1] + y, end = map->start[column + 1];
@@ -222,6 +230,8 @@ CQ_KERNEL fill_wall_entries(int32_t block_count, int32_t dim, const cq_wall_map 
   }
 }
 
+// Launches the search for each node's entries in the wall map: sets wall_entries {block_count, 64}, and has_walls of
+// tiles.
 void cq_window_walls(cudaStream_t stream, int32_t block_count, int32_t dim, cq_wall_map map, cq_tile *tiles,
                      int64_t *wall_entries) {
   CQ_LAUNCH(fill_wall_entries, block_count < 65535 ? block_count : 65535, CQ_TILE_NODES, stream, block_count, dim, map,
@@ -303,6 +313,8 @@ CQ_KERNEL write_blocks(int32_t slots, const int32_t *order, int32_t *slot_of, in
     tiles[t] = tile;
   }
 }
+// Launches write_blocks for an arrangement of reference grids: sets slot_of from order, and a tile for each block of
+// CQ_TILE_NODES nodes. scene {block_count}: of each.
 void cq_window_blocks(cudaStream_t stream, int32_t blocks, int32_t slots, const cq_arrangement *a,
                       const int32_t *scene) {
   CQ_LAUNCH(write_blocks, blocks, THREADS, stream, slots, a->order, a->slot_of, a->block_count, a->tiles, scene);
@@ -322,7 +334,8 @@ CQ_GPU int32_t scene_begin(const cq_tile *tiles, int32_t begin, int32_t end, con
   return begin;
 }
 
-// Sums of each {scene, component} over its tiles, those with particles first; a block for each.
+// Adds the sum of each {scene, component} over the scene's tiles, those with particles first, to totals, and clears the
+// components summed; a block for each. Does nothing if *over is not 0.
 CQ_KERNEL sum_tiles(const cq_summing s) {
   CQ_SHARED(double, shared, THREADS);
   if (s.over && *s.over) return;
@@ -347,6 +360,7 @@ CQ_KERNEL sum_tiles(const cq_summing s) {
   }
 }
 
+// Launches sum_tiles: adds up numbers of tiles for each scene, and clears them.
 void cq_window_sum(cudaStream_t stream, const cq_summing *s) {
   const int64_t all = (int64_t)s->batch * s->count, most = 1024;   // about as many as a large GPU runs at once
   CQ_LAUNCH(sum_tiles, all < most ? all : most, THREADS, stream, *s);
