@@ -35,8 +35,9 @@ typedef struct cq_gradients {
   double *slot[CQ_SLOTS_MAX];           // {n} of each
 } cq_gradients;
 
+// The bit of a field (cq_field) in a set of fields.
 static inline uint64_t cq_bit(int32_t field) { return (uint64_t)1 << field; }
-// of fields: all that are material constants
+// The set of all fields that are material constants, a bit (1 << cq_field) for each.
 static inline uint64_t cq_constant_bits(void) { return cq_bit(CQ_FIELD_ACTUATION_WEIGHT) - cq_bit(CQ_FIELD_YOUNG); }
 
 // A policy that computes the signals of control steps, with its results. Only for devices with runs_policies.
@@ -75,7 +76,8 @@ typedef struct cq_adjoint_rules {
   double *norms;     // {steps, batch} after each control step, before they are scaled; NULL: not asked for
 } cq_adjoint_rules;
 
-// The factor between control step `at` and the one before it.
+// The factor by which the adjoint goes from control step `at` to the one before it: the discount, or 0 at the multiples
+// of the window.
 static inline double cq_adjoint_factor(const cq_adjoint_rules *rules, int32_t at) {
   return rules->window && at && at % rules->window == 0 ? 0 : rules->discount;
 }
@@ -97,7 +99,7 @@ typedef struct cq_controls {
   const cq_adjoint_rules *rules;
 } cq_controls;
 
-// numbers that a policy gives for a scene
+// The number of outputs that a policy's network has for a scene.
 static inline int32_t cq_policy_outputs(const cq_policy *p) { return p->layers[p->layer_count - 1].out; }
 
 typedef struct cq_backend {
@@ -149,7 +151,8 @@ typedef struct cq_backend {
   int64_t (*memory_available)(const cq_context *context);
 } cq_backend;
 
-// CQ_UNSTABLE, and the sentence: when the simulation failed, and which particle shows it.
+// Returns CQ_UNSTABLE with a sentence that says when the simulation failed, and which particle shows it. batch: the
+// number of scenes.
 cq_status cq_health_fail(const cq_health *health, int32_t batch);
 
 const cq_backend *cq_backend_cpu(void);
@@ -158,6 +161,7 @@ const cq_backend *cq_backend_cpu(void);
 
 // Finds and loads the object. On failure CQ_DEVICE, and a sentence with a remedy. CQLUA_CUDA may name the file.
 cq_status cq_cuda_load(const cq_backend **backend);
+// Fills gpu with the properties of GPU number `index`, from 0. CQ_OK, or CQ_DEVICE and a sentence.
 cq_status cq_cuda_find_gpu(int32_t index, cq_gpu *gpu);
 
 // The functions that the object exports. The number differs for an object of another build, even if CQ_ABI was not
@@ -167,6 +171,8 @@ CQ_BACKEND_EXPORT const cq_backend *cq_backend_cuda(void);
 CQ_BACKEND_EXPORT int64_t cq_backend_cuda_abi(void);
 CQ_BACKEND_EXPORT cq_status cq_backend_cuda_gpu(int32_t index, cq_gpu *gpu);
 
+// A number that differs between builds whose structs of this header differ in size, or whose CQ_ABI does; never
+// negative.
 static inline int64_t cq_backend_abi(void) {
   const int64_t sizes[] = {sizeof(cq_backend), sizeof(cq_model),    sizeof(cq_values),     sizeof(cq_gradients),
                            sizeof(cq_readout), sizeof(cq_controls), sizeof(cq_wall_track), sizeof(cq_policy_run),

@@ -2,6 +2,7 @@
 #include "backend.h"
 #include <string.h>
 
+// Have two scenes of a model the same masses, volumes and constants of materials, of all particles? 1 yes, 0 no.
 int cq_values_have_same_constants(const cq_model *m, const cq_values *a, const cq_values *b) {
   const uint64_t wanted = cq_constant_bits() | cq_bit(CQ_FIELD_MASS) | cq_bit(CQ_FIELD_VOLUME);
   for (int32_t f = 0; f < CQ_FIELD_COUNT; f++) {
@@ -13,6 +14,8 @@ int cq_values_have_same_constants(const cq_model *m, const cq_values *a, const c
   return 1;
 }
 
+// Have two scenes of a model the same initial positions of all particles on reference grids, so that these have the
+// same undeformed shapes? 1 yes, 0 no.
 int cq_values_have_same_shapes(const cq_model *m, const cq_values *a, const cq_values *b) {
   const size_t width = (size_t)m->dim;
   for (int64_t p = 0; p < m->particle_count; p++) {
