@@ -148,6 +148,7 @@ void cq_tensor_binary_adj(int32_t op, const cq_layout *layout, const double *con
   } while (walk_next(&w, layout));
 }
 
+// Sets y {count} to a where condition is not 0, else to b; an a or b that is NULL stands for zeros.
 void cq_tensor_select(int64_t count, const double *condition, const double *a, const double *b, double *y) {
   for (int64_t i = 0; i < count; i++) {
     const double *from = condition[i] != 0 ? a : b;
@@ -155,6 +156,7 @@ void cq_tensor_select(int64_t count, const double *condition, const double *a, c
   }
 }
 
+// Copies a to b, read and written by the layout's strides; accumulate 1: adds a to b.
 void cq_tensor_copy(const cq_layout *layout, int32_t accumulate, const double *a, double *b) {
   if (element_count(layout) == 0) return;
   row r = row_of(layout);

@@ -15,8 +15,8 @@ typedef struct layout {
   int64_t lines, block;          // of outputs along the last axis: all, and at a time
 } layout;
 
-// The sizes that follow from a convolution: outputs, inputs, taps of the kernel, and lines of outputs that are
-// computed together.
+// The sizes that follow from a convolution: outputs, inputs, taps of the kernel, and lines of outputs that are computed
+// at a time.
 static layout layout_of(const cq_convolution *c) {
   layout l = {.outputs = 1, .inputs = 1, .taps = c->in};
   for (int d = 0; d < 3; d++) {
@@ -37,7 +37,7 @@ typedef struct span {
   int64_t first, lines, count;   // count: of outputs
 } span;
 
-// The lines of outputs that are computed together, from `line` on.
+// The lines of outputs that are computed at a time, from number `line` on.
 static span span_at(const layout *l, int64_t line) {
   const int64_t lines = line + l->block < l->lines ? l->block : l->lines - line;
   return (span){line, lines, lines * l->out[2]};
@@ -80,8 +80,8 @@ static void move_line(double *line, int64_t stride, reach r, double *column, int
   for (int64_t x = r.end; x < r.count; x++) column[x] = 0;
 }
 
-// Fills the columns of a span of outputs: for each tap (channel, kz, ky, kx) a row of the numbers that these outputs
-// read. back 1: adds the columns to the picture.
+// Fills column {taps, s.count}, for a span of outputs of one picture {in, size}: for each tap (channel, kz, ky, kx) a
+// row of the numbers that these outputs read. back 1: adds the columns to the picture.
 static void patches(const cq_convolution *c, const layout *l, double *picture, span s, double *column, int back) {
   const int64_t *k = c->kernel, width = l->out[2], top = s.first / l->out[1], left = s.first % l->out[1];
   for (int64_t tap = 0; tap < l->taps; tap++) {
@@ -100,8 +100,8 @@ static void patches(const cq_convolution *c, const layout *l, double *picture, s
   }
 }
 
-// Cross-correlation y = w columns(x) of a batch: x {batch, in, size}, w {out, in, kernel}, y {batch, out, outputs}.
-// CQ_OK or CQ_MEMORY.
+// Cross-correlation y = w columns(x) of a batch: x {batch, in, size}, w {out, in, kernel}, y {batch, out, outputs};
+// c->accumulate 1: y += it. CQ_OK or CQ_MEMORY.
 cq_status cq_tensor_convolve(const cq_convolution *c, const double *x, const double *w, double *y) {
   const layout l = layout_of(c);
   double *column = cq_tensor_alloc(l.taps * l.block * l.out[2], 0);
@@ -117,8 +117,8 @@ cq_status cq_tensor_convolve(const cq_convolution *c, const double *x, const dou
   return CQ_OK;
 }
 
-// Adjoint of cq_tensor_convolve, y = w columns(x): adds dy columns^T to grad_w, and w^T dy, through the columns, to
-// grad_x; either may be NULL. CQ_OK or CQ_MEMORY.
+// Adjoint of cq_tensor_convolve, y = w columns(x), from grad_y: adds grad_y columns^T to grad_w, and w^T grad_y,
+// through the columns, to grad_x; either may be NULL. CQ_OK or CQ_MEMORY.
 cq_status cq_tensor_convolve_adj(const cq_convolution *c, const double *x, const double *w, double *grad_x,
                                  double *grad_w, const double *grad_y) {
   const layout l = layout_of(c);

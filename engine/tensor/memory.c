@@ -68,6 +68,9 @@ void cq_tensor_free(double *data) {
   kept_bytes += room;
 }
 
+// Gives every NaN of x {count} the bits that arithmetic gives it. LuaJIT tags its values by the bits of a NaN: to read
+// another one from memory would forge a value. For numbers that come from files, from other devices and from a user's
+// own memory, before Lua reads them.
 void cq_tensor_canonical(int64_t count, double *x) {
   const uint64_t quiet = 0x7ff8000000000000, sign = 0x8000000000000000;
   int any = 0;             // a loop of its own, which compilers make vectors of

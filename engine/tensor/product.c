@@ -34,8 +34,8 @@ static void matrix_matrix(const cq_product *p, const double *a, const double *b,
               (int)(p->transpose_b ? p->k : p->n), p->accumulate, c, (int)p->n);
 }
 
-// Matrix products of a batch: c {m, n} = op(a) op(b), or c += ... if p->accumulate; p has sizes, strides and which are
-// transposed.
+// Matrix products of a batch: c {m, n} = op(a) op(b), or c += the product if p->accumulate; op transposes where
+// p->transpose_a and transpose_b say so.
 void cq_tensor_matmul(const cq_product *p, const double *a, const double *b, double *c) {
   if (p->m == 0 || p->n == 0) return;
   for (int64_t i = 0; i < p->batch; i++, a += p->stride_a, b += p->stride_b, c += p->stride_c) {

@@ -8,7 +8,7 @@ typedef struct bits {
   uint64_t a, b;
 } bits;
 
-// The next 128 random bits of a generator, which goes on by one position.
+// The next 128 random bits of a generator, by Philox 4x32-10; its position goes on by one.
 static bits next(cq_random *random) {
   uint32_t key0 = (uint32_t)random->seed, key1 = (uint32_t)(random->seed >> 32);
   uint32_t c0 = (uint32_t)random->position, c1 = (uint32_t)(random->position >> 32), c2 = 0, c3 = 0;
@@ -26,7 +26,7 @@ static bits next(cq_random *random) {
 // 64 random bits as a number in [0, 1).
 static double unit(uint64_t b) { return (double)(b >> 11) * 0x1p-53; }   // in [0, 1)
 
-// Sets x {count} to random numbers uniform in [min, max).
+// Sets x {count} to random numbers uniform in [min, max). random->position goes on.
 void cq_random_uniform(cq_random *random, int64_t count, double min, double max, double *x) {
   for (int64_t i = 0; i < count; i += 2) {
     bits b = next(random);
@@ -49,8 +49,8 @@ static double logarithm(double x) {
   return 2 * t * sum + e * 0.69314718055994531;
 }
 
-// Sets x {count} to normally distributed random numbers, by Marsaglia's polar method: two numbers from a point in the
-// unit disc.
+// Sets x {count} to normally distributed random numbers of a mean and a standard deviation, by Marsaglia's polar
+// method: two numbers from a point in the unit disc. random->position goes on.
 void cq_random_normal(cq_random *random, int64_t count, double mean, double deviation, double *x) {
   for (int64_t i = 0; i < count; i += 2) {
     double u, v, s;
@@ -73,12 +73,12 @@ static uint64_t below(cq_random *random, uint64_t limit) {
   return b % limit;
 }
 
-// Sets x {count} to random whole numbers uniform from min to max, both included.
+// Sets x {count} to random whole numbers uniform from min to max, both included. random->position goes on.
 void cq_random_integers(cq_random *random, int64_t count, int64_t min, int64_t max, double *x) {
   for (int64_t i = 0; i < count; i++) x[i] = (double)(min + (int64_t)below(random, (uint64_t)(max - min) + 1));
 }
 
-// Sets x {count} to a random permutation of 1 to count.
+// Sets x {count} to a random permutation of 1 to count. random->position goes on.
 void cq_random_permutation(cq_random *random, int64_t count, double *x) {
   for (int64_t i = 0; i < count; i++) {
     int64_t j = (int64_t)below(random, (uint64_t)i + 1);

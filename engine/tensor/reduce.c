@@ -2,6 +2,7 @@
 #include "tensor.h"
 #include <math.h>
 
+// The sum of `count` numbers in one fixed order, in eight lanes so that it is fast and its rounding error grows slowly.
 double cq_tensor_sum(int64_t count, const double *x) {
   double lane[8] = {0};
   int64_t i = 0;
@@ -68,8 +69,8 @@ static double line_logsumexp(line l, const double *x) {
   return top + log(sum);
 }
 
-// Reduces one line of a tensor to a number by an operation (CQ_REDUCE_...): sum, mean, product, extreme or its index,
-// norm, logsumexp.
+// Reduces one line of a tensor to a number by an operation (CQ_REDUCTION_...): sum, mean, product, extreme or its index
+// from 1, norm, logsumexp.
 static double reduce_line(int32_t op, line l, const double *x) {
   switch (op) {
     case CQ_REDUCTION_SUM: return line_sum(l, x);
@@ -85,7 +86,8 @@ static double reduce_line(int32_t op, line l, const double *x) {
   }
 }
 
-// Reduces x {extent[0], extent[1], extent[2]} along its second axis: y {extent[0], extent[2]}.
+// Reduces x {extent[0], extent[1], extent[2]} along its second axis by an operation (CQ_REDUCTION_...), into y
+// {extent[0], extent[2]}.
 void cq_tensor_reduce(int32_t op, const int64_t extent[3], const double *x, double *y) {
   line l = {extent[1], extent[2]};
   for (int64_t o = 0; o < extent[0]; o++)

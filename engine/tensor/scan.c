@@ -24,14 +24,16 @@ static void softmax(int64_t n, int64_t s, const double *x, double *y, int logari
   for (int64_t i = 0; i < n; i++) y[i * s] = logarithm ? x[i * s] - shift : exp(x[i * s] - top) / sum;
 }
 
-// Adjoint of softmax: dx_i += y_i (g_i - sum_j g_j y_j).
+// Adjoint of softmax with result y: for a line of n numbers, s apart, with g = grad_y, grad_x_i += y_i (g_i - sum_j g_j
+// y_j).
 static void softmax_adj(int64_t n, int64_t s, const double *y, double *grad_x, const double *grad_y) {
   double mean = 0;
   for (int64_t i = 0; i < n; i++) mean += grad_y[i * s] * y[i * s];
   for (int64_t i = 0; i < n; i++) grad_x[i * s] += y[i * s] * (grad_y[i * s] - mean);
 }
 
-// Adjoint of the logarithm of softmax: dx_i += g_i - e^y_i sum_j g_j.
+// Adjoint of the logarithm of softmax with result y: for a line of n numbers, s apart, with g = grad_y, grad_x_i += g_i
+// - e^y_i sum_j g_j.
 static void log_softmax_adj(int64_t n, int64_t s, const double *y, double *grad_x, const double *grad_y) {
   double sum = 0;
   for (int64_t i = 0; i < n; i++) sum += grad_y[i * s];
@@ -50,7 +52,7 @@ void cq_tensor_scan(int32_t op, const int64_t extent[3], const double *x, double
     }
 }
 
-// Adjoint of cq_tensor_scan, from its result y: adds to grad_x.
+// Adjoint of cq_tensor_scan, from its result y and grad_y: adds to grad_x; all have the shape of x.
 void cq_tensor_scan_adj(int32_t op, const int64_t extent[3], const double *y, double *grad_x, const double *grad_y) {
   int64_t n = extent[1], s = extent[2];
   for (int64_t o = 0; o < extent[0]; o++)

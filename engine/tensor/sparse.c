@@ -8,7 +8,7 @@
 // ---- product --------------------------------------------------------------------------------------------------------
 
 // Multiplies a sparse matrix with vectors, for each of a batch: y_r = sum over the entries e of row r of value_e
-// x_c(e).
+// x_c(e), c(e) the column. value {entries}, x {batch, columns}, y {batch, rows}.
 void cq_tensor_sparse(const cq_sparse *a, int64_t batch, const double *value, const double *x, double *y) {
   for (int64_t b = 0; b < batch; b++, x += a->columns, y += a->rows)
     for (int64_t r = 0; r < a->rows; r++) {
@@ -18,7 +18,8 @@ void cq_tensor_sparse(const cq_sparse *a, int64_t batch, const double *value, co
     }
 }
 
-// Adjoint of cq_tensor_sparse, y = A x: dL/dx_c(e) += value_e dL/dy_r, dL/dvalue_e += x_c(e) dL/dy_r, as far as wanted.
+// Adjoint of cq_tensor_sparse, y = A x, value_x: value and x. Adds to grad_x: dL/dx_c(e) += value_e dL/dy_r, and to
+// grad_value: dL/dvalue_e += x_c(e) dL/dy_r; a NULL gradient is not wanted.
 void cq_tensor_sparse_adj(const cq_sparse *a, int64_t batch, const double *const value_x[2], double *grad_value,
                           double *grad_x, const double *grad_y) {
   const double *value = value_x[0], *x = value_x[1];
@@ -121,6 +122,9 @@ static int64_t visit(const cq_neighbours *n, const boxes *b, const double *x, co
   return at;
 }
 
+// Finds for each place {places, dim} the points x {count, dim} that are nearer than the radius, as a sparse matrix with
+// a row for each place: sets out->start {places + 1}, and column and distance of the entries as far as out->room;
+// column NULL: only counts. CQ_OK or CQ_MEMORY.
 cq_status cq_tensor_neighbours(const cq_neighbours *n, const double *x, const double *places, cq_neighbour_list *out) {
   boxes b = {.first = NULL};
   const cq_status status = sort(&b, n, x);

@@ -68,6 +68,9 @@ static inline void spread(double *line, const double w[REACH], const cq_splat *s
     for (int o0 = from; o0 < to; o0++) line[o0] += w[o0] * q[c];
 }
 
+// Adds amounts q {batch, count, channels} of points at x {batch, count, dim} to the pixels around them, out {batch,
+// channels, z, y, x}, by quadratic B-splines. x is counted from the lower corner of the window; what falls outside of
+// it is lost.
 void cq_tensor_splat(const cq_splat *s, const double *x, const double *q, double *out) {
   const int64_t pixels = s->size[0] * s->size[1] * s->size[2];
   for (int64_t b = 0; b < s->batch; b++, out += s->channels * pixels)
@@ -84,7 +87,8 @@ void cq_tensor_splat(const cq_splat *s, const double *x, const double *q, double
     }
 }
 
-// Adjoint of splatting: dL/dq_c += sum w g_c and dL/dx += sum dw/dx g . q over the pixels that a point reaches.
+// Adjoint of cq_tensor_splat, from grad_out, g: grad_q_c += sum w g_c and grad_x += sum dw/dx g . q over the pixels
+// that a point reaches; a NULL gradient is not wanted.
 void cq_tensor_splat_adj(const cq_splat *s, const double *x, const double *q, double *grad_x, double *grad_q,
                          const double *grad_out) {
   const int64_t pixels = s->size[0] * s->size[1] * s->size[2];
