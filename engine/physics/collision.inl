@@ -20,8 +20,8 @@ enum { COLLISION_SHARES = CQ_DIM == 2 ? 3 : 5 };
 // material.
 CQ_INLINE double collision_push(const double a, const double b) { return a < b ? a : b; }
 
-// Are two nodes so near that they push each other apart? 1: yes, and c->far is set; 0: no. c->way, push and reach are
-// set before.
+// Are two nodes so near that they push each other apart? 1: yes, and c->far is set to their distance; 0: no. c->way,
+// push and reach are set before.
 CQ_INLINE int collision_near(Collision *c) {
   wide square = (wide)0;
   EACH(i) square = square + c->way[i] * c->way[i];
@@ -59,7 +59,8 @@ typedef struct {
   wide way[CQ_DIM], speed[CQ_DIM], slow;
 } CollisionGrad;
 
-// With g what forces get, dL/df_a - dL/df_b, h = t / s and q = mu phi (h.g) / s (all that e gets is q e / s):
+// Adjoint of the friction in collision_force: sets grad->speed and grad->slow, and adds to grad->way.
+// With g = given, dL/df_a - dL/df_b, h = t / s and q = mu phi (h.g) / s (all that e gets is q e / s):
 //   dL/dt = -mu phi g / s + q h,  dL/dphi = -mu (h.g) + mu slow q e / s,  dL/dslow = mu (phi + k / 1000) q e / s,
 //   dL/dw = dL/dt - n (n.dL/dt),  dL/dn = -(n.w) dL/dt - (n.dL/dt) w                                          (E128)
 CQ_INLINE void collision_rubbing_adj(const Collision *c, const wide given[CQ_DIM], CollisionGrad *grad) {

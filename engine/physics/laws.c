@@ -21,6 +21,7 @@ static inline double r_pick(double c, double a, double b) { return c > 0 ? a : b
 #include "../math/eigen.inl"
 #include "material.inl"
 
+// The law of a kind of material (cq_material_kind); NULL if there is no such kind.
 const cq_law *cq_law_of(int32_t kind) {
   switch (kind) {
 #define CQ_LAW_CASE(ID, law, ...) case CQ_MATERIAL_##ID: return &law##_law;
@@ -30,6 +31,7 @@ const cq_law *cq_law_of(int32_t kind) {
   return NULL;
 }
 
+// Has the law a slot for the modulus of the Bonet-Wood term (E10)? 1 yes, 0 no.
 int cq_law_is_volumetric(const cq_law *law) {
   int found = 0;
   for (int32_t k = 0; k < law->slot_count; k++) found |= law->slot[k] == CQ_SLOT_VOLUMETRIC;
@@ -45,11 +47,14 @@ static int has_update(int32_t kind) {
   return of[kind];
 }
 
+// Is the law elastic at finite strain, so that Maxwell branches may stand beside it? 1 yes, 0 no.
 int cq_law_is_hyperelastic(int32_t kind) {
   const cq_law *law = cq_law_of(kind);
   return !has_update(kind) && !law->small_strain && !law->internal_count[1];
 }
 
+// Sets slot to the constants of a material, a cq_field or CQ_SLOT_... each: viscosity and Maxwell branches first
+// (material_extras), then those of the law. Returns how many there are.
 int32_t cq_material_slots(const cq_material *material, int32_t slot[CQ_SLOTS_MAX]) {
   static const int32_t branch[2 * CQ_BRANCHES_MAX] = {CQ_FIELD_BRANCH_MODULUS_1, CQ_FIELD_RELAXATION_TIME_1,
                                                       CQ_FIELD_BRANCH_MODULUS_2, CQ_FIELD_RELAXATION_TIME_2,
@@ -62,18 +67,24 @@ int32_t cq_material_slots(const cq_material *material, int32_t slot[CQ_SLOTS_MAX
   return count;
 }
 
+// The number of internal variables of a particle, in `dim` dimensions: those of Maxwell branches and of the law.
 int32_t cq_material_internals(const cq_material *material, int32_t dim) {
   const int32_t branches = material->branches ? (1 + material->branches) * dim * (dim + 1) / 2 : 0;
   return branches + cq_law_of(material->kind)->internal_count[dim == 3];
 }
 
+// Does the material change F or internal variables after a step, by its law or by Maxwell branches (material_update)? 0
+// no, another number yes.
 int cq_material_updates(const cq_material *material) { return material->branches || has_update(material->kind); }
 
+// CQ_OK if the constants of a particle are good together, else CQ_INVALID and a sentence that names the particle. slot:
+// all slots of the material; particle: its number from 1.
 cq_status cq_material_check(const cq_material *material, const double *slot, int64_t particle) {
   const cq_law *law = cq_law_of(material->kind);
   return law->check ? law->check(slot + material_extras(material), particle) : CQ_OK;
 }
 
+// Upper bound on rho c^2 for waves about the state at rest [stress], from all slots of the material.
 double cq_material_modulus(const cq_material *material, const double *slot) {
   const int32_t extras = material_extras(material);
   double modulus = cq_law_of(material->kind)->modulus(material, slot + extras);
