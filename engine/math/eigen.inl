@@ -10,8 +10,9 @@
 // million matrices. The numbers of tests have more digits.
 enum { CQ_JACOBI_SWEEPS = CQ_DIM == 2 ? 2 : sizeof(real) == 4 ? 3 : sizeof(real) == 8 ? 4 : 7 };
 
-// The rotation that makes a symmetric [a b; b d] diagonal, by the smaller of the two angles: t = tan(angle), and
-// [c -s; s c]^T ... [c -s; s c] has a - t b and d + t b. b = 0 gives no rotation, also where a = d.
+// Sets c and s to cosine and sine of the rotation that makes a symmetric [a b; b d] diagonal, by the smaller of the two
+// angles: t = tan(angle) = s / c, and [c -s; s c]^T ... [c -s; s c] has a - t b and d + t b. b = 0 gives no rotation,
+// also where a = d.
 CQ_INLINE void jacobi_angle(const Real a, const Real b, const Real d, Real *c, Real *s) {
   // never 0 / 0: entries are scaled to about one, and below this nothing is left to turn
   const real tiny = sizeof(real) == 4 ? (real)1e-37 : (real)1e-300;
@@ -21,7 +22,7 @@ CQ_INLINE void jacobi_angle(const Real a, const Real b, const Real d, Real *c, R
   *s = t * *c;
 }
 
-// columns p and q of m turned: m[.][p], m[.][q] = c m[.][p] - s m[.][q], s m[.][p] + c m[.][q]
+// Turns columns p and q of m, in place: m[.][p], m[.][q] = c m[.][p] - s m[.][q], s m[.][p] + c m[.][q].
 CQ_INLINE void turn_columns(Real m[CQ_DIM][CQ_DIM], const int p, const int q, const Real c, const Real s) {
   EACH(i) {
     const Real x = m[i][p], y = m[i][q];
@@ -30,19 +31,22 @@ CQ_INLINE void turn_columns(Real m[CQ_DIM][CQ_DIM], const int p, const int q, co
   }
 }
 
-// the largest entry, or 1 if all are zero: matrices are divided by it, so that no square overflows or vanishes
+// The largest absolute value of the entries of m, or 1 if all are zero: matrices are divided by it, so that no square
+// overflows or vanishes.
 CQ_INLINE Real mat_largest(const Real m[CQ_DIM][CQ_DIM]) {
   Real largest = r_abs(m[0][0]);
   EACH(i) EACH(j) largest = r_max(largest, r_abs(m[i][j]));
   return r_pick(largest, largest, largest * (real)0 + (real)1);
 }
 
+// Sets m to the identity, in all lanes. like: any number of the lanes' type that is finite.
 CQ_INLINE void mat_identity(const Real like, Real m[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) m[i][j] = like * (real)0;
   EACH(i) m[i][i] += (real)1;
 }
 
-// A = V diag(value) V^T; columns of vector are the eigenvectors, a rotation
+// Sets value to the eigenvalues of a symmetric matrix a, and the columns of vector, a rotation, to its eigenvectors: A
+// = V diag(value) V^T.
 CQ_RARE void eigen(const Real a[CQ_DIM][CQ_DIM], Real value[CQ_DIM], Real vector[CQ_DIM][CQ_DIM]) {
   const Real scale = mat_largest(a), inverse = (real)1 / scale;
   Real m[CQ_DIM][CQ_DIM];
@@ -67,8 +71,8 @@ typedef struct {
   Real u[CQ_DIM][CQ_DIM], s[CQ_DIM], v[CQ_DIM][CQ_DIM];
 } Singular;
 
-// The singular value decomposition F = U diag(s) V^T with rotations U, V, for det F > 0. Hestenes' one-sided form:
-// columns of F V are turned until they are orthogonal.
+// Sets out to the singular value decomposition F = U diag(s) V^T of f with rotations U, V, for det F > 0. Hestenes'
+// one-sided form: columns of F V are turned until they are orthogonal.
 CQ_RARE void singular(const Real f[CQ_DIM][CQ_DIM], Singular *out) {
   const Real scale = mat_largest(f), inverse = (real)1 / scale;
   EACH(i) EACH(j) out->u[i][j] = inverse * f[i][j];
@@ -94,7 +98,7 @@ CQ_RARE void singular(const Real f[CQ_DIM][CQ_DIM], Singular *out) {
   }
 }
 
-// G = U diag(g) V^T
+// Sets out to G = U diag(g) V^T, with U and V of a decomposition.
 CQ_INLINE void singular_join(const Singular *of, const Real g[CQ_DIM], Real out[CQ_DIM][CQ_DIM]) {
   Real ug[CQ_DIM][CQ_DIM];
   EACH(i) EACH(j) ug[i][j] = of->u[i][j] * g[j];
@@ -107,9 +111,9 @@ typedef struct {
   Real slope[CQ_DIM][CQ_DIM], apart[CQ_DIM][CQ_DIM], along[CQ_DIM][CQ_DIM];
 } SingularSlopes;
 
-// (E23) dG in the direction dF: with M = U^T dF V, N = U^T dG V has N_ii = sum_j slope_ij M_jj, and of each pair a
-// symmetric part, `apart` times that of M, and a skew part, `along` times that of M. Its adjoint is the same with slope
-// transposed.
+// (E23) Sets dg to the change of G = U diag(g) V^T, g functions of the stretches, by a change df of F. With M = U^T dF
+// V, N = U^T dG V has N_ii = sum_j slope_ij M_jj, and of each pair a symmetric part, `apart` times that of M, and a
+// skew part, `along` times that of M. Its adjoint is the same with slope transposed.
 CQ_INLINE void singular_derivative(const Singular *of, const SingularSlopes *slopes, const Real df[CQ_DIM][CQ_DIM],
                                    Real dg[CQ_DIM][CQ_DIM]) {
   Real m[CQ_DIM][CQ_DIM], n[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
@@ -133,7 +137,7 @@ CQ_INLINE void singular_derivative(const Singular *of, const SingularSlopes *slo
 
 // ---- divided differences that are exact where their ends meet ---------------------------------------------------
 
-// sinh(x) / x: its series up to |x| = 1, exponentials beyond
+// sinh(x) / x: its series up to |x| = 1, exponentials beyond; 1 at 0.
 CQ_INLINE Real r_sinhc(const Real x) {
   const Real x2 = x * x;
   const int terms = sizeof(real) == 4 ? 5 : 9;   // the first one that is left out is below rounding
@@ -143,7 +147,8 @@ CQ_INLINE Real r_sinhc(const Real x) {
   return r_pick(large - (real)1, (e - (real)1 / e) / ((real)2 * large), series);
 }
 
-// (e^x - e^y) / (x - y). That of log is its inverse: (log a - log b) / (a - b) = 1 / exp_apart(log a, log b).
+// The divided difference of exp, (e^x - e^y) / (x - y), also where x = y. That of log is its inverse: (log a - log b) /
+// (a - b) = 1 / exp_apart(log a, log b).
 CQ_INLINE Real exp_apart(const Real x, const Real y) {
   return r_exp((real)0.5 * (x + y)) * r_sinhc((real)0.5 * (x - y));
 }

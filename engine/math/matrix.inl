@@ -34,13 +34,14 @@ CQ_INLINE Real mat_dot(const Real a[CQ_DIM][CQ_DIM], const Real b[CQ_DIM][CQ_DIM
   return s;
 }
 
+// The trace sum_i a_ii of a matrix.
 CQ_INLINE Real mat_trace(const Real a[CQ_DIM][CQ_DIM]) {
   Real s = a[0][0];
   CQ_UNROLL for (int i = 1; i < CQ_DIM; i++) s += a[i][i];
   return s;
 }
 
-// cof(F) = det(F) F^-T, finite for any F; d det(F) = <cof(F), dF>
+// Sets out to the cofactors of F, cof(F) = det(F) F^-T, finite for any F; d det(F) = <cof(F), dF>.
 CQ_INLINE void mat_cofactor(const Real f[CQ_DIM][CQ_DIM], Real out[CQ_DIM][CQ_DIM]) {
 #if CQ_DIM == 3
   CQ_UNROLL for (int i = 0; i < 3; i++) CQ_UNROLL for (int j = 0; j < 3; j++) {
@@ -62,6 +63,7 @@ CQ_INLINE Real mat_det_of(const Real f[CQ_DIM][CQ_DIM], const Real cofactor[CQ_D
   return s;
 }
 
+// The determinant of F.
 CQ_INLINE Real mat_det(const Real f[CQ_DIM][CQ_DIM]) {
   Real c[CQ_DIM][CQ_DIM];
   mat_cofactor(f, c);

@@ -8,7 +8,7 @@ enum { CQ_POLAR_ITERATIONS = sizeof(real) == 4 ? 7 : 9 };
 #define r_any(c) ((c) > 0)
 #endif
 
-// F = R S with R a rotation; det F > 0.
+// Sets r to the rotation R of F = R S, S symmetric, for det F > 0.
 //   2D: R = [a -b; b a] / sqrt(a^2 + b^2), a = F00 + F11, b = F10 - F01
 //   3D: R <- (R + R^-T) / 2 (Higham 1986). After one iteration no stretch is below 1, so det R - 1 bounds their
 //       distance e from it, and e^2 / 2 what the iteration leaves of it. A lane that is done stays as it is,
@@ -36,8 +36,8 @@ CQ_INLINE void polar(const Real f[CQ_DIM][CQ_DIM], Real r[CQ_DIM][CQ_DIM]) {
 #endif
 }
 
-// (E5) dR = R W with W skew and (tr(S) I - S) w = axial(R^T dF - dF^T R). The map is self-adjoint:
-// grad_F += R [y], where (tr(S) I - S) y = axial(R^T grad_R - grad_R^T R).
+// (E5) Adjoint of polar: adds to grad_f, from grad_r = dL/dR. dR = R W with W skew and (tr(S) I - S) w = axial(R^T dF -
+// dF^T R). The map is self-adjoint: grad_F += R [y], where (tr(S) I - S) y = axial(R^T grad_R - grad_R^T R).
 CQ_INLINE void polar_adj(const Real f[CQ_DIM][CQ_DIM], const Real r[CQ_DIM][CQ_DIM], Real grad_f[CQ_DIM][CQ_DIM],
                          const Real grad_r[CQ_DIM][CQ_DIM]) {
   Real s[CQ_DIM][CQ_DIM], m[CQ_DIM][CQ_DIM];
