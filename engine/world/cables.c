@@ -490,6 +490,7 @@ static double courant_of(const cq_model *m, const double *const *v, nodes *n, in
   return m->dt * m->dt * (k * along / 4 + k * fmax(0, span - free_length) * across / 2);
 }
 
+// The Courant number of the stiffest cable; 0 without cables, INFINITY without memory. value[field]: the user's values.
 double cq_cables_courant(const cq_model *m, const double *const *value) {
   double largest = 0;
   if (!m->cables.count) return 0;

@@ -50,6 +50,8 @@ const cq_law_info *cq_law_describe(int32_t kind) {
   return law ? &info[kind][law->slot[0] == CQ_SLOT_MU][cq_law_is_volumetric(law)][cq_law_is_hyperelastic(kind)] : NULL;
 }
 
+// CQ_OK if a value of a field is finite and within its bounds, else CQ_INVALID and a sentence: "young[3] is -1; ...".
+// name: of the field, for the sentence; index: of the value, from 0.
 cq_status cq_field_check(int32_t field, const char *name, int64_t index, double value) {
   const cq_field_info *info = cq_field_describe(field);
   const long long k = index + 1;   // users count from 1
@@ -97,6 +99,8 @@ static int64_t place_of(const cq_model *m, const int32_t *slots, int32_t slot, i
   return component < m->dim ? particle * m->dim + component : -1;
 }
 
+// Sets slot to the constants of a particle as the formulas of its material take them, from value[field], the user's
+// arrays of all fields of particles.
 void cq_constants_of(const cq_model *m, const double *const *value, int64_t particle, double slot[CQ_SLOTS_MAX]) {
   const cq_material *material = &m->materials[m->material[particle]];
   int32_t of[CQ_SLOTS_MAX];
@@ -115,6 +119,8 @@ void cq_constants_of(const cq_model *m, const double *const *value, int64_t part
   }
 }
 
+// CQ_OK if the constants of all particles are good together for their laws, else CQ_INVALID and a sentence.
+// value[field]: the user's arrays of all fields of particles.
 cq_status cq_constants_check(const cq_model *m, const double *const *value) {
   int32_t checked = 0;
   for (int32_t k = 0; k < m->material_count; k++) checked += cq_law_of(m->materials[k].kind)->check != NULL;
@@ -127,6 +133,8 @@ cq_status cq_constants_check(const cq_model *m, const double *const *value) {
   return CQ_OK;
 }
 
+// Adds the gradient of a field at a particle to grad, {1} or {dim}, from those of its slots; nothing where its material
+// has no such constant. value[field]: the user's arrays.
 void cq_constants_adj(const cq_model *m, const double *const *value, int64_t particle, int32_t field, double *grad,
                       const double grad_slot[CQ_SLOTS_MAX]) {
   const cq_material *material = &m->materials[m->material[particle]];
@@ -147,7 +155,8 @@ void cq_constants_adj(const cq_model *m, const double *const *value, int64_t par
   grad[0] += pair[field == from[1]];
 }
 
-// Sets fields to the fields of the constants of a material, at most `most` of them, and returns how many there are.
+// Sets fields to the fields (CQ_FIELD_...) of the constants of a material, at most `most` of them; returns how many
+// there are, also if these are more.
 int32_t cq_material_fields(const cq_material *material, int32_t *fields, int32_t most) {
   int32_t of[CQ_SLOTS_MAX], count = 0, from[2];
   const int32_t slots = cq_law_of(material->kind) ? cq_material_slots(material, of) : 0;
@@ -163,6 +172,7 @@ int32_t cq_material_fields(const cq_material *material, int32_t *fields, int32_t
   return count;
 }
 
+// Is the field a constant of the material? 1 yes, 0 no.
 int cq_material_takes(const cq_material *material, int32_t field) {
   int32_t fields[CQ_SLOTS_MAX];
   const int32_t count = cq_material_fields(material, fields, CQ_SLOTS_MAX);

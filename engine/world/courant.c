@@ -4,8 +4,8 @@
 #include "model.h"
 #include <math.h>
 
-// Largest stress that the actuators can give a particle with signals of 1: it stiffens the particle. weighed: or one of
-// them alone with a weight of 1, where a design may still give it that.
+// The largest stress that the actuators can give particle p with signals of 1, which stiffens it. weight {entries}.
+// weighed 1: at least that of one of its actuators alone with a weight of 1, which a design may still give it.
 static double largest_actuation_stress(const cq_model *m, const double *weight, int64_t p, int weighed) {
   double stress = 0, alone = 0;
   for (int64_t k = m->actuation_start[p]; k < m->actuation_start[p + 1]; k++) {
@@ -18,6 +18,9 @@ static double largest_actuation_stress(const cq_model *m, const double *weight, 
   return weighed ? fmax(stress, alone) : stress;
 }
 
+// The Courant number of a world: dt / dx times the fastest signal in a particle, sqrt((modulus + actuation) / rho), or
+// that of collisions, + 8/3 eta / (rho dx) + |v|; combined by hypot with that of cables. value[field]: the user's
+// values, or NULL: the model's. weighed 1: as if any weight of actuation were at least 1.
 double cq_model_courant(const cq_model *m, const double *const *value, int weighed) {
   const double *const *v = value ? value : (const double *const *)m->value;
   double fastest = 0;
@@ -39,6 +42,8 @@ double cq_model_courant(const cq_model *m, const double *const *value, int weigh
   return hypot(fastest * m->dt / m->dx, cq_cables_courant(m, v));
 }
 
+// The rate [1/time] at which motion that the grid does not resolve decays where none is given (E123): 0.1 c / dx, c the
+// speed of the slowest waves in an elastic particle on the grid of the world, at least 2 c / dx of the slowest liquid.
 double cq_model_residual_rate(const cq_model *m) {
   // of the rate at which waves cross cells: in bodies, and in liquids, where no shear brings motion back
   static const double share[2] = {0.1, 2};

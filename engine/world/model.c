@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+// Fills the definition of a world with defaults: 2D, float32, 64 cells of 1/64 along each axis, one engine step of 1e-3
+// a control step, and nothing in it.
 void cq_world_def_init(cq_world_def *def) {
   *def = (cq_world_def){
       .cookie = CQ_COOKIE,
@@ -17,14 +19,15 @@ void cq_world_def_init(cq_world_def *def) {
   };
 }
 
-// A copy of an array, or zeros where there is none.
+// A copy of an array of `count` numbers, or zeros if `from` is NULL, to be freed by cq_free; NULL without memory.
 static double *copy_doubles(const double *from, int64_t count, const char *what) {
   double *to = cq_alloc((size_t)count, sizeof *to, what);
   if (to && from) memcpy(to, from, (size_t)count * sizeof *to);
   return to;
 }
 
-// Checks dimension, precision, cells, cell size, steps, gravity, damping and the smoothing of pressure.
+// CQ_OK, or CQ_INVALID for a wrong dimension, precision, number or size of cells, step, gravity, damping or smoothing
+// of pressure.
 static cq_status check_grid(const cq_world_def *def) {
   if (def->dim != 2 && def->dim != 3) return cq_fail(CQ_INVALID, "dim is %d; it must be 2 or 3", def->dim);
   if (def->precision != CQ_FLOAT32 && def->precision != CQ_FLOAT64)
@@ -44,7 +47,9 @@ static cq_status check_grid(const cq_world_def *def) {
   return CQ_OK;
 }
 
-// Share of the motion that the grid does not resolve that stays after an engine step (E123).
+// Sets keep and residual_decay of a model: the share of the motion that the grid does not resolve that stays after an
+// engine step (E123), and its rate of decay, which is chosen if the definition's is negative. CQ_OK, or CQ_INVALID
+// where transfers have no such motion.
 static cq_status check_transfer(const cq_world_def *def, cq_model *m) {
   double rate = def->residual_decay;
   if (!isfinite(rate)) return cq_fail(CQ_INVALID, "transfer.decay is %g; it must be a positive rate", rate);
@@ -61,7 +66,8 @@ static cq_status check_transfer(const cq_world_def *def, cq_model *m) {
   return CQ_OK;
 }
 
-// Copies which body each particle belongs to: in total Lagrangian worlds each has a grid of its own.
+// Copies which body each particle belongs to: in total Lagrangian worlds each body has a grid of its own. Sets
+// spatial_count. CQ_OK, CQ_MEMORY, or CQ_INVALID for a body that there is not.
 static cq_status copy_bodies(const cq_world_def *def, cq_model *m) {
   const int64_t n = def->particle_count;
   m->body_count = def->body_count > 0 ? def->body_count : 1;
@@ -79,7 +85,7 @@ static cq_status copy_bodies(const cq_world_def *def, cq_model *m) {
   return cq_fail(CQ_INVALID, "no particle has a body; total Lagrangian steps are of bodies");
 }
 
-// Which materials have particles on reference grids, a bit for each.
+// The materials that have particles on reference grids, a bit for each.
 static uint32_t materials_on_reference(const cq_world_def *def, const cq_model *m) {
   uint32_t mask = 0;
   for (int64_t p = 0; p < m->particle_count; p++)
@@ -87,7 +93,7 @@ static uint32_t materials_on_reference(const cq_world_def *def, const cq_model *
   return mask;
 }
 
-// What bodies of both formulations in one world do not have.
+// CQ_OK, or CQ_INVALID for what bodies of both formulations in one world do not have: implicit steps and f_bar.
 static cq_status check_mixed(const cq_model *m) {
   static const char both[] = "bodies of both formulations in one world";
   if (cq_is_implicit(m)) return cq_fail(CQ_INVALID, "%s need explicit steps; leave out the integrator", both);
@@ -96,8 +102,8 @@ static cq_status check_mixed(const cq_model *m) {
   return CQ_OK;
 }
 
-// Quadratic splines with one particle in a cell let nodes swing against their neighbours without any stress: a body
-// then sinks half a cell into a floor.
+// CQ_OK, or CQ_INVALID for a body with fewer than 1.5 particles along a cell: quadratic splines with one particle in a
+// cell let nodes swing against their neighbours without any stress, and a body then sinks half a cell into a floor.
 static cq_status check_density(const cq_world_def *def, const cq_model *m) {
   static const double least = 1.5;   // particles along a cell
   for (int32_t b = 0; b < m->body_count; b++) {
@@ -116,8 +122,8 @@ static cq_status check_density(const cq_world_def *def, const cq_model *m) {
   return CQ_OK;
 }
 
-// Refuses a solid box or sphere of one cell in total Lagrangian worlds, where walls begin half a cell below their
-// surface: nothing would be left of it.
+// CQ_OK, or CQ_INVALID for a solid box or sphere of one cell in total Lagrangian worlds, where walls begin half a cell
+// below their surface: nothing would be left of it.
 static cq_status check_thickness(const cq_world_def *def) {
   static const double rounding = 1e-6;
   for (int32_t k = 0; k < def->wall_count; k++) {
@@ -135,7 +141,8 @@ static cq_status check_thickness(const cq_world_def *def) {
   return CQ_OK;
 }
 
-// Refuses what total Lagrangian steps do not do: laws that flow, smoothing of pressure, liquids and the like.
+// Copies formulation, collisions and bodies of a definition to the model. CQ_OK, CQ_MEMORY, or CQ_INVALID for what
+// total Lagrangian steps do not do: laws that flow, smoothing of pressure and the like.
 static cq_status check_reference(const cq_world_def *def, cq_model *m) {
   static const char instead[] = "take formulation = \"updated\"";
   if (def->formulation != CQ_FORMULATION_UPDATED && def->formulation != CQ_FORMULATION_TOTAL_LAGRANGIAN)
@@ -179,7 +186,7 @@ static cq_status check_reference(const cq_world_def *def, cq_model *m) {
   return status ? status : check_density(def, m);
 }
 
-// Checks the number of particles, and that each has a volume, a mass and a place within the world.
+// CQ_OK, or CQ_INVALID for a wrong number of particles, one that starts outside of the world, or no volumes and masses.
 static cq_status check_particles(const cq_world_def *def) {
   const int64_t n = def->particle_count, d = def->dim;
   if (n < 1) return cq_fail(CQ_INVALID, "the world has no particles");
@@ -195,7 +202,7 @@ static cq_status check_particles(const cq_world_def *def) {
   return CQ_OK;
 }
 
-// Checks what a material has beside its law: viscosity and Maxwell branches.
+// CQ_OK, or CQ_INVALID for what a material may not have beside its law: viscosity and Maxwell branches.
 static cq_status check_beside(const cq_material *m, const cq_law *law) {
   if (m->viscous != 0 && m->viscous != 1) return cq_fail(CQ_INVALID, "viscous is %d; it must be 0 or 1", m->viscous);
   if (m->branches < 0 || m->branches > CQ_BRANCHES_MAX)
@@ -209,8 +216,8 @@ static cq_status check_beside(const cq_material *m, const cq_law *law) {
   return CQ_OK;
 }
 
-// Checks f_bar, the share of averaged dilatation, from 0 to 1: above 0 only for hyperelastic laws without branches,
-// since a flow and a branch change or remember F.
+// CQ_OK, or CQ_INVALID for a wrong f_bar, the share of averaged dilatation, from 0 to 1: above 0 only for hyperelastic
+// laws without branches, since a flow and a branch change or remember F.
 static cq_status check_averaging(const cq_material *m, const cq_law *law, double share) {
   if (!(share >= 0 && share <= 1))
     return cq_fail(CQ_INVALID, "f_bar is %g; it is a share, from 0 (none) to 1", share);
@@ -220,7 +227,8 @@ static cq_status check_averaging(const cq_material *m, const cq_law *law, double
   return CQ_OK;
 }
 
-// Checks the materials: kind of law, elasticity, incompressibility, and what stands beside the law.
+// CQ_OK, or CQ_INVALID for a wrong material: kind of law, elasticity, incompressibility, what stands beside the law, or
+// a particle whose material there is not.
 static cq_status check_materials(const cq_world_def *def) {
   if (def->material_count < 1 || def->material_count > CQ_MATERIALS_MAX || !def->materials)
     return cq_fail(CQ_INVALID, "%d materials; a world has 1 to %d", def->material_count, CQ_MATERIALS_MAX);
@@ -246,15 +254,15 @@ static cq_status check_materials(const cq_world_def *def) {
   return CQ_OK;
 }
 
-// Does any material of this world have the constant (CQ_FIELD_...)?
+// Does any material of this world have the constant (CQ_FIELD_...)? 1 yes, 0 no.
 static int is_taken(const cq_world_def *def, int32_t field) {
   for (int32_t k = 0; k < def->material_count; k++)
     if (cq_material_takes(&def->materials[k], field)) return 1;
   return 0;
 }
 
-// Values of a field of particles: those given, or its default. Constants are needed where a
-// particle's material has them.
+// Sets m->value[field], a field of particles, to the values given, or to its default; constants that no material here
+// has stay NULL. CQ_OK, CQ_MEMORY, or CQ_INVALID for a value that is out of bounds, or needed and missing.
 static cq_status copy_field(const cq_world_def *def, cq_model *m, int32_t field) {
   const cq_field_info *info = cq_field_describe(field);
   const int constant = info->owner == CQ_OWNER_CONSTANT;
@@ -277,7 +285,8 @@ static cq_status copy_field(const cq_world_def *def, cq_model *m, int32_t field)
   return CQ_OK;
 }
 
-// Copies the material of each particle and its values.
+// Copies the material of each particle and the values of its fields, and notes how many constants and internal
+// variables a particle has at most. CQ_OK, CQ_MEMORY, or CQ_INVALID.
 static cq_status copy_particles(const cq_world_def *def, cq_model *m) {
   const int64_t n = m->particle_count;
   m->material = cq_alloc((size_t)n, sizeof *m->material, "materials");
@@ -297,6 +306,7 @@ static cq_status copy_particles(const cq_world_def *def, cq_model *m) {
   return status ? status : cq_constants_check(m, (const double *const *)m->value);
 }
 
+// How many numbers a field has in one scene; -1: there is no such field.
 int64_t cq_model_field_count(const cq_model *m, int32_t field) {
   const cq_field_info *info = cq_field_describe(field);
   if (!info) return -1;
@@ -306,7 +316,7 @@ int64_t cq_model_field_count(const cq_model *m, int32_t field) {
   return of[info->owner] * width[info->rank];
 }
 
-// Checks the numbers that a wall's shape needs.
+// CQ_OK, or CQ_INVALID for wrong numbers in a wall's shape and velocity. number: the wall's, from 1, for the sentence.
 static cq_status check_wall(const cq_wall *w, int32_t number, int32_t dim) {
   for (int i = 0; i < dim; i++) {
     if (!isfinite(w->velocity[i]))
@@ -323,7 +333,7 @@ static cq_status check_wall(const cq_wall *w, int32_t number, int32_t dim) {
   return CQ_OK;
 }
 
-// Checks and copies walls and pins, and makes the map of walls.
+// Checks and copies walls and pins, and makes the map of walls. CQ_OK, CQ_MEMORY, or CQ_INVALID.
 static cq_status copy_walls(const cq_world_def *def, cq_model *m) {
   if (def->wall_count < 0 || def->wall_count > CQ_WALLS_MAX)
     return cq_fail(CQ_INVALID, "%d walls; a world has at most %d", def->wall_count, CQ_WALLS_MAX);
@@ -385,7 +395,8 @@ static cq_status copy_walls(const cq_world_def *def, cq_model *m) {
   return cq_wall_map_create(m);
 }
 
-// Checks and copies which particles each actuator acts on, and how.
+// Checks and copies the directions of actuators and the entries of actuation, the latter sorted by particle. CQ_OK,
+// CQ_MEMORY, or CQ_INVALID.
 static cq_status copy_actuation(const cq_world_def *def, cq_model *m) {
   const int64_t n = def->particle_count, entries = def->actuation_count, dd = def->dim * def->dim;
   if (def->actuator_count < 0 || entries < 0) return cq_fail(CQ_INVALID, "a count of actuators is negative");
@@ -431,7 +442,8 @@ static cq_status copy_actuation(const cq_world_def *def, cq_model *m) {
   return CQ_OK;
 }
 
-// Checks and copies the particles on which a script's forces act.
+// Checks and copies the particles on which a script's forces act; force_of stays NULL without any. CQ_OK, CQ_MEMORY, or
+// CQ_INVALID.
 static cq_status copy_forces(const cq_world_def *def, cq_model *m) {
   if (def->force_count < 0)
     return cq_fail(CQ_INVALID, "%lld forces; there must not be fewer than none", (long long)def->force_count);
@@ -455,7 +467,8 @@ static cq_status copy_forces(const cq_world_def *def, cq_model *m) {
   return CQ_OK;
 }
 
-// Notes which drives (stress, force, pressure, cable, chamber) act on each particle.
+// Sets drives_of {n}, which drives (stress, force, pressure, cable, chamber) act on each particle, a bit for each, and
+// drives, those of all. CQ_OK, CQ_MEMORY, or CQ_INVALID for drives that the formulation does not have.
 static cq_status note_drives(cq_model *m) {
   m->drives_of = cq_alloc((size_t)m->particle_count, sizeof *m->drives_of, "actuation");
   if (!m->drives_of) return CQ_MEMORY;
@@ -484,7 +497,7 @@ static cq_status note_drives(cq_model *m) {
   return CQ_OK;
 }
 
-// Copies how much of its dilatation each material averages (f_bar, 0 to 1).
+// Copies how much of its dilatation each material averages (f_bar, 0 to 1), and notes whether any does.
 static void copy_averaging(const cq_world_def *def, cq_model *m) {
   for (int32_t k = 0; def->f_bar && k < def->material_count; k++) {
     m->f_bar[k] = def->f_bar[k];
@@ -492,12 +505,14 @@ static void copy_averaging(const cq_world_def *def, cq_model *m) {
   }
 }
 
+// Is a material of the definition a fluid? 1 yes, 0 no.
 static int has_liquid(const cq_world_def *def) {
   for (int32_t k = 0; k < def->material_count; k++)
     if (def->materials[k].kind == CQ_MATERIAL_FLUID) return 1;
   return 0;
 }
 
+// Fills a zeroed model from the definition of a world. CQ_OK, or CQ_INVALID or CQ_MEMORY with the model destroyed.
 cq_status cq_model_create(const cq_world_def *def, cq_model *m) {
   if (def->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "a cq_world_def was not filled by cq_world_def_init");
   cq_status status = check_grid(def);
@@ -535,6 +550,7 @@ cq_status cq_model_create(const cq_world_def *def, cq_model *m) {
   return status;
 }
 
+// Frees all that a model owns, and zeroes it.
 void cq_model_destroy(cq_model *m) {
   for (int32_t f = 0; f < CQ_FIELD_GRAVITY; f++) cq_free(m->value[f]);
   cq_free(m->material);

@@ -190,9 +190,10 @@ double cq_wall_depth(const cq_wall *wall, int32_t dim, double slack, const doubl
                      double slope[3]);
 // Sets begin and end (exclusive) to the entries of the column (x, y) of nodes in map->node.
 void cq_wall_map_column(const cq_wall_map *map, int32_t x, int32_t y, int64_t *begin, int64_t *end);
-// Checks and copies cables, chambers and surfaces; the actuators are there already.
+// Checks cables and chambers of a definition and copies them; the actuators are there already. CQ_OK, CQ_MEMORY or
+// CQ_INVALID.
 cq_status cq_cables_create(const cq_world_def *def, cq_model *model);
-// may a value of a field of cables be so where their pull is that of the end of a step?
+// CQ_OK, or CQ_INVALID for a value of a field of cables that cables which pull at the end of a step cannot have.
 cq_status cq_cables_check(const cq_model *m, int32_t field, double value);
 void cq_cables_destroy(cq_cables *cables);
 cq_status cq_surfaces_create(const cq_world_def *def, cq_model *model);

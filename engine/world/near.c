@@ -42,7 +42,7 @@ static void set_cells(boxes *b, int dim, const double *places) {
   for (int i = 0; i < 3; i++) b->cells[i] = (int32_t)((high[i] - b->low[i]) / b->size) + 1;
 }
 
-// The number of the search cell that a node at x lies in.
+// The number of the search cell that a node at x {dim} lies in.
 static int32_t cell_at(const boxes *b, int dim, const double *x) {
   int32_t cell = 0;
   for (int i = 0; i < 3; i++) {
@@ -96,8 +96,8 @@ static cq_status add_pair(cq_near *near, int32_t a, int32_t b) {
   return CQ_OK;
 }
 
-// Adds to the list those nodes of the sorted order [begin, end) that are near the one at index `place`, and apart in
-// the undeformed bodies. CQ_OK or CQ_MEMORY.
+// Adds to the list the pairs of the node at index `place` of the sorted order with each of [begin, end) there that is
+// near it, and apart from it in the undeformed bodies. CQ_OK or CQ_MEMORY.
 static cq_status add_near(const boxes *b, int32_t place, int32_t begin, int32_t end, cq_near *near) {
   const double *x = b->at + (int64_t)place * 3;
   for (int32_t other = begin; other < end; other++) {
@@ -154,6 +154,8 @@ static int has_moved(const cq_near *near, const cq_model *m, const double *place
   return 0;
 }
 
+// Finds the pairs of near nodes again if some node has moved so far that there may be others; else keeps them. places
+// {count, dim}: of the nodes of rims. CQ_OK or CQ_MEMORY.
 cq_status cq_near_update(cq_near *near, const cq_model *m, const cq_rim *rim, const double *places, int32_t count) {
   if (!has_moved(near, m, places, count)) return CQ_OK;
   const size_t numbers = (size_t)count * (size_t)m->dim;
@@ -170,6 +172,7 @@ cq_status cq_near_update(cq_near *near, const cq_model *m, const cq_rim *rim, co
   return status;
 }
 
+// Frees the pairs of near nodes, and zeroes the struct; the next update finds them again.
 void cq_near_free(cq_near *near) {
   free(near->pair);
   free(near->at);

@@ -7,7 +7,7 @@
 
 enum { CQ_STATE_FIELD_COUNT = CQ_FIELD_VOLUME };   // they come first in cq_field
 
-// Width of a state field, 0 for another field.
+// Numbers of a state field of a particle in d dimensions; 0 for a field that is not of the state.
 static inline int32_t cq_state_width(int32_t field, int32_t d) {
   static const int32_t rank[] = {
 #define CQ_RANK_OF(ID, name, rank, unit, bounds, value, meaning) rank,
@@ -18,15 +18,16 @@ static inline int32_t cq_state_width(int32_t field, int32_t d) {
   return rank[field] == 2 ? d * d : d;
 }
 
-// Where a state field begins in a particle's numbers: x, v, C and F stand one after another. Of CQ_STATE_FIELD_COUNT
-// the number of all.
+// Where a state field begins in a particle's numbers in d dimensions: x, v, C and F stand one after another. Of
+// CQ_STATE_FIELD_COUNT: how many numbers there are in all.
 static inline int32_t cq_state_offset(int32_t field, int32_t d) {
   int32_t offset = 0;
   for (int32_t f = 0; f < field; f++) offset += cq_state_width(f, d);
   return offset;
 }
 
-// Width of what a readout can be of: a state field or a derived quantity; 0 for one that is none.
+// Numbers of a particle in d dimensions of a quantity that a readout can have, a state field or a derived one; 0 for
+// one that there is not.
 static inline int32_t cq_quantity_width(int32_t quantity, int32_t d) {
   static const int32_t rank[] = {
 #define CQ_RANK_OF(ID, name, rank, unit, meaning) rank,

@@ -37,11 +37,10 @@ CQ_INLINE void wall_sees(const StepWalls *s, const int32_t w, const double secon
   if (s->displacement) EACH(i) x[i] = x[i] - s->displacement[3 * w + i];
 }
 
-// How far rounding moves a node that rests on a wall [length]: nodes nearer to it than this touch it. wall_slack
-// widens walls by it, less half a cell.
+// How far rounding moves a node that rests on a wall [length]: a node nearer to it than this touches it.
 CQ_INLINE double resting_gap(const StepWalls *s) { return 1e-6 * s->dx; }
-// A node of a reference grid touches a wall when it is lower than this above the surface: the resting gap less half a
-// cell [length].
+// By how much walls are widened for nodes of reference grids: the resting gap less half a cell [length], a negative
+// number.
 CQ_INLINE double wall_slack(const StepWalls *s) { return -0.5 * s->dx + resting_gap(s); }
 
 // Does a wall also hold what moves away from it, as sticky walls and those that slip do? 1 yes, 0 no.
@@ -69,8 +68,8 @@ CQ_INLINE wall_real wall_dot(const wall_real a[3], const wall_real b[3]) {
   return sum;
 }
 
-// The contacts of a node with one wall: those normals that hold it already, and those to which it comes. place: where
-// the node is; after: where it would be after the step. Returns how many.
+// Sets out to the contacts of a node with wall w: the normals that hold it already, and those to which it comes in the
+// step. place: where the node is; after: where it would be after the step. Returns how many.
 CQ_INLINE int32_t step_contacts(const StepWalls *s, const int32_t w, const wall_real place[3], const wall_real after[3],
                                 StepContact out[STEP_CONTACTS]) {
   const cq_wall *wall = &s->walls[w];
@@ -102,9 +101,9 @@ CQ_INLINE int32_t step_contacts(const StepWalls *s, const int32_t w, const wall_
   return found;
 }
 
-// The share of a step during which a contact holds a node. v: the node's velocity before all contacts; mean: its mean
-// velocity in the step without this one; towards: the speed towards the wall where the share depends on it, else 0. A
-// wall that rests is reached at the same moment whatever velocity it then gives.
+// Returns the share of a step during which a contact holds a node, 0 to 1. v: the node's velocity before all contacts;
+// mean: its mean velocity in the step without this one. *towards: set to the speed towards the wall where the share
+// depends on it, else to 0. A wall that rests is reached at the same moment whatever velocity it then gives.
 CQ_INLINE real step_share(const StepWalls *s, const StepContact *c, const real v[CQ_DIM], const real mean[CQ_DIM],
                           real *towards) {
   const real dt = (real)s->dt, *n = c->normal;
@@ -140,8 +139,8 @@ typedef struct {
   real v[CQ_DIM], mean[CQ_DIM];   // the velocity before all contacts, the mean one in the step
 } StepContactGrad;
 
-// The adjoint of step_contact: grad->mean is dL/d(mean after it) and becomes that before; the rest of grad is added
-// to. mean: before.
+// The adjoint of step_contact: grad->mean is dL/d(mean after it) and becomes that before it; the rest of grad is added
+// to. v, mean: as before step_contact.
 CQ_INLINE void step_contact_adj(const StepWalls *s, const StepContact *c, const ContactLaw *law, const real v[CQ_DIM],
                                 const real mean[CQ_DIM], StepContactGrad *grad) {
   real *grad_mean = grad->mean, held[CQ_DIM], back[CQ_DIM], towards, grad_share = 0;

@@ -16,10 +16,14 @@ static double push_modulus(const cq_model *m, int64_t particle) {
   return m->collision_stiffness * cq_material_modulus(&m->materials[m->material[particle]], slot);
 }
 
+// The force by which the node of a particle's cell pushes nodes of other surfaces away at half their reach (E117), by
+// the values that the world was made with, so that it is a constant.
 double cq_touch_push(const cq_model *m, int64_t particle) {
   return push_modulus(m, particle) * pow(m->dx, m->dim - 1);
 }
 
+// The P-wave modulus [stress] whose waves ask for as short a step as collisions do, for a particle whose material has
+// the P-wave modulus `modulus` (E119); 0 without collisions.
 double cq_touch_modulus(const cq_model *m, int64_t particle, double modulus) {
   const double share = m->dim == 2 ? 1.35 : 1.8;
   return m->collision_stiffness > 0 ? 3.0 / 16 * modulus + share * push_modulus(m, particle) : 0;
@@ -41,6 +45,9 @@ static int32_t enter(bucket *table, int64_t size, int64_t cell, int32_t k) {
   return table[at].rim;
 }
 
+// Finds two surfaces of bodies that touch, by entering their places into cells of the world: sets pair to the rims of
+// two, -1 where none do, and *edge to 1 if a place is at the edge of the world. In a world with collisions only
+// surfaces that are stretched over more than a cell can touch: others push each other apart. CQ_OK or CQ_MEMORY.
 cq_status cq_touch_find(const cq_model *m, const cq_rim *rim, const cq_rim_places *places, int32_t count,
                         int32_t pair[2], int *edge) {
   int64_t size = 16, all = 0;

@@ -11,6 +11,8 @@ void cq_wall_init(cq_wall *wall) {
                     .height_spacing = {1, 1}};
 }
 
+// Numbers of the impulse of a wall in a control step: impulse {dim}, its part along the normals, its tangential part
+// {dim}, and the part along the normals times the place {dim} (E70).
 int32_t cq_contact_width(int32_t dim) { return 3 * dim + 1; }
 
 // The number of contacts whose impulses are read in a world: one for each wall and each group of pins.
@@ -18,15 +20,21 @@ int32_t cq_contact_count(const cq_world_def *def) {
   return def->wall_count + (def->pin_group && def->pin_group_count > 1 ? def->pin_group_count : 1);
 }
 
+// Sets the unit normals with which a wall holds the point x; returns their number (several in a corner of a hollow
+// box), 0 outside the solid. slack: distance by which x may miss it.
 int32_t cq_wall_normals(const cq_wall *wall, int32_t dim, double slack, const double x[3], double normals[3][3]) {
   return wall_normals(wall, dim, slack, x, normals);
 }
 
+// Adjoint of cq_wall_normals: adds to grad_x, from grad_n = dL/d(first normal); walls with several normals have
+// constant ones.
 void cq_wall_normals_adj(const cq_wall *wall, int32_t dim, const double x[3], const double grad_n[3],
                          double grad_x[3]) {
   wall_normals_adj(wall, dim, x, grad_n, grad_x);
 }
 
+// How far a point x lies within a wall widened by slack [length], along one of its normals there; sets slope to the
+// derivative of this depth by x.
 double cq_wall_depth(const cq_wall *wall, int32_t dim, double slack, const double x[3], const double normal[3],
                      double slope[3]) {
   return wall_depth(wall, dim, slack, x, normal, slope);
@@ -173,6 +181,8 @@ void cq_wall_map_destroy(cq_wall_map *map) {
   cq_free(map->node);
 }
 
+// Sets begin and end (exclusive) to where the entries of the column (x, y) of nodes are in map->node; equal where it
+// has none.
 void cq_wall_map_column(const cq_wall_map *map, int32_t x, int32_t y, int64_t *begin, int64_t *end) {
   const int32_t cx = x - map->lower[0], cy = y - map->lower[1];
   *begin = *end = 0;

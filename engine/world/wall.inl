@@ -181,8 +181,8 @@ CQ_WALL void wall_normals_adj(const cq_wall *w, int32_t dim, const wall_real x[3
   if (w->shape == CQ_WALL_HEIGHT_FIELD) height_normals_adj(w, dim, x, grad_n, grad_x);
 }
 
-// How far a point lies within a wall widened by slack [length], along one of its normals there; sets slope to the
-// derivative of that by the point.
+// How far a point x lies within a wall widened by slack [length], along one of its normals there; sets slope to the
+// derivative of this depth by x.
 CQ_WALL wall_real wall_depth(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
                              const wall_real normal[3], wall_real slope[3]) {
   wall_real depth = slack, r2 = 0;
