@@ -19,6 +19,9 @@ static int reserve(const cq_rollout *r, double **array) {
   return cq_step_rows_reserve(r, array, r->world->model.dim, "gravity of control steps");
 }
 
+// Sets gravity for each control step, in the place of CQ_FIELD_GRAVITY, from the next cq_rollout_begin on: {steps, dim}
+// for all scenes (per_scene 0), or {B, steps, dim} for each (1). NULL: that of the field again. CQ_OK, CQ_MEMORY, or
+// CQ_INVALID for a number that is not finite.
 cq_status cq_rollout_set_gravity(cq_rollout *r, const double *gravity, int32_t per_scene) {
   const int64_t steps = r->def.steps, dim = r->world->model.dim, batch = r->def.batch;
   for (int64_t k = 0; gravity && k < (per_scene ? batch : 1) * steps * dim; k++)
@@ -46,12 +49,14 @@ void cq_gravity_begin(cq_rollout *r) {
   r->gravity_changed = 0;
 }
 
-// Clears the gradient of the gravity of each control step.
+// Clears the gradient of the gravity of each control step, if gravity was set so.
 void cq_gravity_begin_adjoint(cq_rollout *r) {
   if (r->track.gravity) memset(r->track.grad_gravity, 0, (size_t)(r->def.steps * width_of(r)) * sizeof(double));
 }
 
-// Copies the gradient of the gravity of each control step to `out`, in the form that cq_rollout_gradient gives.
+// Sets out to the gradient of the gravity of each control step, {steps, dim} summed over scenes (per_scene 0), or {B,
+// steps, dim} for each (1). CQ_OK, CQ_INVALID if the rollout began without such gravity or the gradient is not
+// complete, or an error of the device.
 cq_status cq_rollout_gravity_gradient(cq_rollout *r, double *out, int32_t per_scene) {
   const int64_t steps = r->def.steps, dim = r->world->model.dim, batch = r->def.batch;
   if (!r->track.gravity) return cq_fail(CQ_INVALID, "this rollout began without gravity for each control step");

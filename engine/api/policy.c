@@ -173,6 +173,7 @@ static cq_status policy_step_adj(cq_rollout *r, const cq_policy *p, const Work *
 
 // ---- the change of a readout ----------------------------------------------------------------------------------------
 
+// CQ_OK, or CQ_INVALID while the gradient of a policy's change must still be added to the control step before.
 cq_status cq_policy_change_done(const cq_rollout *r) {
   if (!r->changing.pending) return CQ_OK;
   return cq_fail(CQ_INVALID,
@@ -235,6 +236,9 @@ static cq_status check_outputs(const cq_rollout *r, const double *outputs, int32
   return CQ_OK;
 }
 
+// Makes `count` control steps with signals that the policy computes from the state before each; sets its outputs
+// {count, B, y}. A policy with a change must run from the first control step on, in any number of calls. CQ_OK,
+// CQ_INVALID for a policy that does not fit or gives a number that is not finite, CQ_MEMORY, or the error of a step.
 cq_status cq_rollout_run_policy(cq_rollout *r, const cq_policy *policy, int32_t count, double *outputs) {
   cq_status status = cq_rollout_ready(r, count);
   if (!status) status = check_policy(r, policy);
@@ -258,6 +262,9 @@ cq_status cq_rollout_run_policy(cq_rollout *r, const cq_policy *policy, int32_t 
   return checked ? checked : status;
 }
 
+// Reverses the last `count` control steps, made by this policy, through signals, network and readouts: adds to the
+// gradients of its layers and to the adjoint of the state. grad_outputs {count, B, y}, in the order of time: gradients
+// of the outputs from elsewhere; NULL: none. CQ_OK or an error.
 cq_status cq_rollout_run_policy_adjoint(cq_rollout *r, const cq_policy *policy, int32_t count,
                                         const double *grad_outputs) {
   cq_status status = cq_rollout_ready_adjoint(r, count);

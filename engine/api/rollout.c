@@ -10,6 +10,7 @@ void cq_rollout_def_init(cq_rollout_def *def) {
   *def = (cq_rollout_def){.cookie = CQ_COOKIE, .batch = 1, .steps = 1, .differentiable = 1};
 }
 
+// The number of elements of a field in one scene; -1: there is no such field.
 int64_t cq_field_count(const cq_world *world, int32_t field) { return cq_model_field_count(&world->model, field); }
 
 // The name of a field, for error sentences.
@@ -119,7 +120,11 @@ cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollo
   return CQ_OK;
 }
 
+// The memo's array of forces {steps, B, force_count, dim}: what a caller writes there and gives to cq_rollout_run is
+// not copied. NULL: the rollout is forward only.
 double *cq_rollout_forces(cq_rollout *r) { return cq_memo_forces(r->memo); }
+// Iterations and residuals of all implicit steps so far, {steps, B, substeps, CQ_SOLVER_WIDTH}; NULL: steps are
+// explicit.
 const double *cq_rollout_solver(const cq_rollout *r) { return r->track.solver; }
 
 // Sets plan to how the rollout spends its memory: records, checkpoints, and how often steps are repeated.
@@ -154,6 +159,9 @@ static int takes_value(const cq_model *m, int32_t field, int64_t k) {
   return cq_material_takes(&m->materials[m->material[info->rank ? k / m->dim : k]], field);
 }
 
+// Sets a field for all scenes (per_scene 0: data {count}) or for each (1: data {B, count}), from the next
+// cq_rollout_begin on. A field that is never set has the world's values. CQ_OK, CQ_MEMORY, or CQ_INVALID for a value
+// that is not allowed.
 cq_status cq_rollout_set(cq_rollout *r, int32_t field, const double *data, int32_t per_scene) {
   const int64_t count = cq_field_count(r->world, field);
   if (count < 0) return cq_fail(CQ_INVALID, "there is no field %d", field);
@@ -187,6 +195,7 @@ cq_status cq_rollout_set(cq_rollout *r, int32_t field, const double *data, int32
   return CQ_OK;
 }
 
+// The largest Courant number of all scenes, with the values that were set.
 double cq_rollout_courant(const cq_rollout *r) {
   const cq_values *v = r->values_next;
   double courant = 0;
@@ -247,6 +256,8 @@ static cq_status check_from(const cq_rollout *r, const cq_rollout *from, const i
   return CQ_OK;
 }
 
+// Begins a rollout with the values that were set, each scene s with scene[s] >= 0 in the live state of scene[s] of
+// `from`, a rollout of the same world; where scene[s] is -1, at its own start. scene {B}. CQ_OK or an error.
 cq_status cq_rollout_begin_from(cq_rollout *r, const cq_rollout *from, const int32_t *scene) {
   const cq_status status = check_from(r, from, scene);
   if (status) return status;
@@ -259,6 +270,9 @@ cq_status cq_rollout_begin_from(cq_rollout *r, const cq_rollout *from, const int
   return begin(r, from, scene);
 }
 
+// At step 0 of a rollout that went on from `from`, before gradients are read: moves the adjoint of its first state to
+// that of the live state of `from`, whose adjoint has begun. from NULL: clears it. scene {B}: as in
+// cq_rollout_begin_from. CQ_OK or an error.
 cq_status cq_rollout_pass_adjoint(cq_rollout *r, cq_rollout *from, const int32_t *scene) {
   cq_status status = from ? check_from(r, from, scene) : CQ_OK;
   if (status) return status;
@@ -282,6 +296,7 @@ static cq_status check_finite(const cq_rollout *r, const char *what, const char 
   return CQ_OK;
 }
 
+// CQ_OK if a rollout can make `count` control steps from its live state, else CQ_INVALID and a sentence.
 cq_status cq_rollout_ready(const cq_rollout *r, int32_t count) {
   const int32_t at = cq_memo_at(r->memo);
   if (!r->began) return cq_fail(CQ_INVALID, "begin the rollout before its first step");
@@ -293,6 +308,7 @@ cq_status cq_rollout_ready(const cq_rollout *r, int32_t count) {
   return CQ_OK;
 }
 
+// CQ_OK if the last `count` control steps of a rollout can be reversed, else CQ_INVALID and a sentence.
 cq_status cq_rollout_ready_adjoint(const cq_rollout *r, int32_t count) {
   const int32_t at = cq_memo_at(r->memo);
   if (!r->adjoint) return cq_fail(CQ_INVALID, "begin the adjoint before stepping back");
@@ -310,7 +326,7 @@ cq_status cq_rollout_forward(cq_rollout *r, const cq_controls *controls) {
   return status;
 }
 
-// Reverses control steps that were checked before. After an error the rollout must begin again.
+// Reverses control steps that were checked before. CQ_OK or an error; after one of a step the rollout must begin again.
 cq_status cq_rollout_backward(cq_rollout *r, const cq_controls *controls) {
   const cq_status status = cq_memo_reverse(r->memo, controls, &r->rules);
   // The reverse pass failed part way through a control step: the device holds neither the state before it nor the one
@@ -319,6 +335,8 @@ cq_status cq_rollout_backward(cq_rollout *r, const cq_controls *controls) {
   return status;
 }
 
+// Makes `count` control steps with signals {count, B, actuators} and forces {count, B, force_count, dim} (NULL: none).
+// CQ_OK, CQ_INVALID for numbers that are not finite or too many steps, or the error of a step.
 cq_status cq_rollout_run(cq_rollout *r, int32_t count, const double *signals, const double *forces) {
   cq_status status = cq_rollout_ready(r, count);
   if (status) return status;
@@ -332,11 +350,14 @@ cq_status cq_rollout_run(cq_rollout *r, int32_t count, const double *signals, co
   return status ? status : cq_rollout_forward(r, &(cq_controls){.count = count, .signals = signals, .forces = forces});
 }
 
+// Allocates *array, {steps, batch, width}, unless it is there; `what` names it in a sentence. 1, or 0 without memory.
 int cq_step_rows_reserve(const cq_rollout *r, double **array, int64_t width, const char *what) {
   if (!*array) *array = cq_alloc((size_t)((int64_t)r->def.steps * r->def.batch * width), sizeof(double), what);
   return *array != NULL;
 }
 
+// Copies rows of the user, `from`, {steps, width} for all scenes (per_scene 0) or {batch, steps, width} for each (1),
+// to `to`, {steps, batch, width}.
 void cq_step_rows_copy(const cq_rollout *r, double *to, const double *from, int64_t width, int32_t per_scene) {
   for (int64_t row = 0; row < (int64_t)r->def.steps * r->def.batch; row++)
     memcpy(to + row * width, from + cq_step_row(r, row, per_scene) * width, (size_t)width * sizeof *to);
@@ -344,9 +365,12 @@ void cq_step_rows_copy(const cq_rollout *r, double *to, const double *from, int6
 
 // The number of control steps that lead to the live state.
 int32_t cq_rollout_at(const cq_rollout *r) { return cq_memo_at(r->memo); }
-// Sets health to how the last step ended: sound, or which particle of which scene failed and how.
+// Sets health to the last failure: which particle of which scene failed at which step, and how; zeros if there was
+// none.
 void cq_rollout_health(const cq_rollout *r, cq_health *health) { *health = *r->world->backend->health(r->device); }
 
+// Begins the adjoint at the live state: sets all adjoints and gradients to zero. CQ_OK, CQ_INVALID for a rollout that
+// is forward only, not begun or failed, or an error of the device.
 cq_status cq_rollout_begin_adjoint(cq_rollout *r) {
   if (!r->began) return cq_fail(CQ_INVALID, "the rollout has no live state; begin it first");
   if (r->failed) return failed_before(r);
@@ -361,6 +385,8 @@ cq_status cq_rollout_begin_adjoint(cq_rollout *r) {
   return CQ_OK;
 }
 
+// Returns to the last state of the forward pass, where another adjoint can begin; records that are gone are made again.
+// CQ_OK or an error, after which the rollout must begin again.
 cq_status cq_rollout_return(cq_rollout *r) {
   if (!r->began) return cq_fail(CQ_INVALID, "the rollout has no live state; begin it first");
   if (r->failed) return failed_before(r);
@@ -370,8 +396,12 @@ cq_status cq_rollout_return(cq_rollout *r) {
   return status;
 }
 
+// Sets which gradients will be read, bits (1 << cq_field), from the next cq_rollout_begin_adjoint on. Default: all.
 void cq_rollout_want(cq_rollout *r, uint64_t fields) { r->wanted = fields; }
 
+// Sets how the adjoint of the state goes from one control step of a call to the one before: times discount (1 unless
+// set); not at all at multiples of window (0: everywhere); with a norm of at most `most` for each scene (INFINITY:
+// any). CQ_OK, or CQ_INVALID for one out of bounds.
 cq_status cq_rollout_set_adjoint(cq_rollout *r, double discount, int32_t window, double most) {
   if (!(discount >= 0 && discount <= 1)) return cq_fail(CQ_INVALID, "a discount must be 0 to 1, got %g", discount);
   if (window < 0) return cq_fail(CQ_INVALID, "a window must be 0 control steps or more, got %d", window);
@@ -380,6 +410,7 @@ cq_status cq_rollout_set_adjoint(cq_rollout *r, double discount, int32_t window,
   return CQ_OK;
 }
 
+// The norms {steps, B} of the adjoint of the state after each control step that was reversed; NULL: forward only.
 const double *cq_rollout_adjoint_norms(const cq_rollout *r) { return r->rules.norms; }
 
 // Multiplies the adjoint of the live state by what cq_rollout_set_adjoint asks for between two control steps. CQ_OK or
@@ -393,6 +424,9 @@ cq_status cq_rollout_discount(cq_rollout *r) {
   return r->world->backend->discount_adjoint(r->device, factor);
 }
 
+// Reverses the last `count` control steps; the live state is then the one before them. grad_signals {count, B,
+// actuators} and grad_forces {count, B, force_count, dim}, in the order of time, are overwritten; NULL: not wanted.
+// CQ_OK or an error.
 cq_status cq_rollout_run_adjoint(cq_rollout *r, int32_t count, double *grad_signals, double *grad_forces) {
   cq_status status = cq_rollout_ready_adjoint(r, count);
   if (!status && count) status = cq_policy_change_done(r);
@@ -421,6 +455,8 @@ static void add_gradient(const cq_rollout *r, int32_t scene, int32_t field, doub
   }
 }
 
+// Completes the gradient of a field once the adjoint has reached step 0. CQ_OK, CQ_INVALID if the adjoint is not there
+// or the gradient was not wanted, or an error of the device.
 cq_status cq_rollout_complete(cq_rollout *r, int32_t field) {
   if (!r->adjoint || cq_memo_at(r->memo))
     return cq_fail(CQ_INVALID, "gradients are complete at step 0; the adjoint is at step %d", cq_memo_at(r->memo));
@@ -431,6 +467,8 @@ cq_status cq_rollout_complete(cq_rollout *r, int32_t field) {
   return status;
 }
 
+// Sets out to the gradient of a field, summed over scenes {count} (per_scene 0) or for each {B, count} (1), once the
+// adjoint has reached step 0. CQ_OK, CQ_INVALID before that or if it was not wanted, or an error of the device.
 cq_status cq_rollout_gradient(cq_rollout *r, int32_t field, double *out, int32_t per_scene) {
   const int64_t count = cq_field_count(r->world, field);
   if (count < 0) return cq_fail(CQ_INVALID, "there is no field %d", field);
@@ -445,6 +483,8 @@ cq_status cq_rollout_gradient(cq_rollout *r, int32_t field, double *out, int32_t
 
 // ---- readouts -------------------------------------------------------------------------------------------------------
 
+// Name, unit, meaning and rank of a quantity of readouts, a cq_field of the state or a cq_derived; NULL: there is no
+// such one.
 const cq_quantity_info *cq_quantity_describe(int32_t quantity) {
 #define STATE_ROW(ID, name, rank, unit, bounds, value, meaning) {#name, unit, meaning, rank},
 #define DERIVED_ROW(ID, name, rank, unit, meaning) {#name, unit, meaning, rank},
@@ -496,6 +536,7 @@ cq_status cq_rollout_read(cq_rollout *r, const cq_readout *readout, double *out)
   return status ? status : r->world->backend->read(r->device, readout, cq_readout_count(r->world, readout), out);
 }
 
+// Adds the adjoint of a readout of the live state, from grad_out {B, cq_readout_count}. CQ_OK or an error.
 cq_status cq_rollout_read_adjoint(cq_rollout *r, const cq_readout *readout, const double *grad_out) {
   const cq_status status = cq_readout_check(r, readout);
   if (status) return status;

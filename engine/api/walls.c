@@ -34,8 +34,12 @@ cq_status cq_walls_open(cq_rollout *r) {
   return r->track.impulse && (r->grad_impulse || !r->def.differentiable) ? CQ_OK : CQ_MEMORY;
 }
 
+// The impulses of walls and pins in all control steps so far, {steps, B, cq_contact_count, width}; NULL: the rollout
+// was created without contact.
 const double *cq_rollout_contact(const cq_rollout *r) { return r->track.impulse; }
 
+// Adds grad {count, B, cq_contact_count, width} to the gradient of the impulses of `count` control steps from number
+// `step` on, before these are reversed. CQ_OK or CQ_INVALID.
 cq_status cq_rollout_contact_adjoint(cq_rollout *r, int32_t step, int32_t count, const double *grad) {
   const int64_t width = impulse_count(r);
   const int32_t at = cq_rollout_at(r);
@@ -92,6 +96,10 @@ static void integrate(const cq_rollout *r, const cq_rollout *from, const int32_t
     place[k] = place[k - width] + dt * walls->velocity[k - width];
 }
 
+// Sets velocities of walls for each control step, in the place of CQ_FIELD_WALL_VELOCITY, from the next
+// cq_rollout_begin on: {steps, walls, dim} for all scenes (per_scene 0), or {B, steps, walls, dim} for each (1). Their
+// integral is the displacement of a moving wall. NULL: those of the field again. CQ_OK, CQ_MEMORY, or CQ_INVALID for a
+// number that is not finite.
 cq_status cq_rollout_set_walls(cq_rollout *r, const double *velocity, int32_t per_scene) {
   const cq_model *m = &r->world->model;
   const int64_t steps = r->def.steps, numbers = cq_wall_numbers(m), batch = r->def.batch;

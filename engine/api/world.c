@@ -24,7 +24,7 @@ static cq_status open_gpu_or_cpu(cq_world *world, char *why, size_t size) {
   return world->backend->context_create(&world->model, &world->context);
 }
 
-// What only the CPU does of a model, as the words of a sentence; NULL: nothing.
+// What a model has that only the CPU does, as a sentence with a remedy; NULL: nothing.
 static const char *only_on_cpu(const cq_model *m) {
   if (cq_is_implicit(m)) return "implicit steps are made on the CPU only; take device = \"cpu\"";
   if (cq_keeps_unresolved(m))
@@ -57,7 +57,8 @@ static cq_status open_device(cq_world *world, int32_t kind) {
   return status;
 }
 
-// Sets out to a new world, checked and copied from its definition, with its device. CQ_OK or an error with a sentence.
+// Sets out to a new world, checked and copied from its definition, with its device. CQ_OK, or an error with a sentence,
+// and out stays.
 cq_status cq_world_create(const cq_world_def *def, cq_world **out) {
   cq_world *world = cq_alloc(1, sizeof *world, "world");
   if (!world) return CQ_MEMORY;
@@ -81,6 +82,8 @@ void cq_world_destroy(cq_world *world) {
   cq_free(world);
 }
 
+// The Courant number of a world by its own values: of waves, viscosity and cables together. weighed 1: as if any weight
+// of actuation were at least 1.
 double cq_world_courant(const cq_world *world, int32_t weighed) {
   return cq_model_courant(&world->model, NULL, weighed);
 }
@@ -93,10 +96,12 @@ const char *cq_world_device(const cq_world *world) { return world->description; 
 int32_t cq_world_device_kind(const cq_world *world) {
   return world->backend == cq_backend_cpu() ? CQ_DEVICE_CPU : CQ_DEVICE_CUDA;
 }
-// Sets gpu to what GPU number `index` is. CQ_OK, or an error that says why there is none.
+// Fills gpu with the properties of GPU number `index`, from 0. CQ_OK, or CQ_DEVICE and a sentence that says why there
+// is none.
 cq_status cq_gpu_find(int32_t index, cq_gpu *gpu) { return cq_cuda_find_gpu(index, gpu); }
 
-// Sets seconds to the time of each phase since the last reset, all threads together. reset: 1 clears them.
+// Sets seconds to the time of each phase (CQ_PHASE_...) since the last reset, all threads together. reset 1: times
+// begin again at 0.
 void cq_world_timers(cq_world *world, double seconds[14], int32_t reset) {
   _Static_assert(CQ_PHASE_COUNT == 14, "cq.h says how many timers there are");
   world->backend->timers(world->context, seconds, reset);

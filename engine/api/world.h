@@ -75,9 +75,9 @@ void cq_gravity_close(cq_rollout *r);
 // Values that change from one control step to the next: arrays {steps, batch, width}, from rows of the user, which are
 // {steps, width} for all scenes (per_scene 0) or {batch, steps, width} for each (1).
 
-// Allocates such an array, which `what` names in a sentence, unless it is there. 1, or 0 without memory.
+// Allocates *array, {steps, batch, width}, unless it is there; `what` names it in a sentence. 1, or 0 without memory.
 int cq_step_rows_reserve(const cq_rollout *r, double **array, int64_t width, const char *what);
-// Copies the rows of the user, `from`, to such an array.
+// Copies the rows of the user, `from`, to `to`, {steps, batch, width}.
 void cq_step_rows_copy(const cq_rollout *r, double *to, const double *from, int64_t width, int32_t per_scene);
 // The number of the user's row for row number `row` of {steps, batch}.
 static inline int64_t cq_step_row(const cq_rollout *r, int64_t row, int32_t per_scene) {
