@@ -26,12 +26,13 @@ struct cq_memo {
 // The table of operations of the device that a memo uses.
 static const cq_backend *backend_of(const cq_memo *memo) { return memo->def.backend; }
 
-// Frees the checkpoint that the forward pass left at its end, the state that the reverse pass begins with.
+// Frees the checkpoint of the last state of the forward pass, if there is one.
 static void drop_end(cq_memo *memo) {
   if (memo->end) backend_of(memo)->mark_destroy(memo->def.device, memo->end);
   memo->end = NULL;
 }
 
+// Drops all records and checkpoints, before the device begins again, which may use their memory.
 void cq_memo_forget(cq_memo *memo) {
   cq_device *device = memo->def.device;
   drop_end(memo);
@@ -41,6 +42,7 @@ void cq_memo_forget(cq_memo *memo) {
   memo->recorded_begin = memo->recorded_end = 0;
 }
 
+// Frees a memo with its records and checkpoints, before the device is closed; NULL: nothing.
 void cq_memo_destroy(cq_memo *memo) {
   if (!memo) return;
   cq_memo_forget(memo);
@@ -54,6 +56,7 @@ void cq_memo_destroy(cq_memo *memo) {
   cq_free(memo);
 }
 
+// Sets out to a new memo of a device. CQ_OK or CQ_MEMORY.
 cq_status cq_memo_create(const cq_memo_def *def, cq_memo **out) {
   cq_memo *memo = cq_alloc(1, sizeof *memo, "memo");
   if (!memo) return CQ_MEMORY;
@@ -166,6 +169,8 @@ static cq_status push_mark(cq_memo *memo) {
   return status;
 }
 
+// After the device has begun: plans records and checkpoints, and makes the first one. CQ_OK, CQ_MEMORY, or an error of
+// the device.
 cq_status cq_memo_begin(cq_memo *memo) {
   cq_memo_forget(memo);
   memo->at = memo->forward_end = 0;
@@ -179,9 +184,12 @@ cq_status cq_memo_begin(cq_memo *memo) {
   return status;
 }
 
+// The forces {steps, batch, forces, dim} of all control steps that a memo keeps; NULL: forward only.
 double *cq_memo_forces(cq_memo *memo) { return memo->def.differentiable ? memo->forces : NULL; }
 
+// The plan of a memo: how many records and checkpoints, their bytes, and how often steps are repeated.
 const cq_plan *cq_memo_plan(const cq_memo *memo) { return &memo->plan; }
+// The number of control steps that lead to the live state.
 int32_t cq_memo_at(const cq_memo *memo) { return memo->at; }
 
 // The row of a control step in an array {steps, width}; NULL where there is no array.
@@ -319,6 +327,8 @@ static cq_status make_do(cq_memo *memo) {
   return status ? status : run_to(memo, at, (memo->def.steps - 1) / memo->block, NULL);
 }
 
+// Makes controls->count control steps forward from the live state, with controls as cq_rollout_run or
+// cq_rollout_run_policy have them. CQ_OK, CQ_INVALID after steps were reversed, CQ_INTERRUPTED, or the error of a step.
 cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls) {
   const int32_t i = memo->at, count = controls->count;
   if (i != memo->forward_end)
@@ -348,6 +358,10 @@ static cq_status record_block(cq_memo *memo, int64_t i) {
   return run_to(memo, i + 1, block, NULL);
 }
 
+// Reverses the last controls->count control steps, with controls as the adjoints of cq_rollout_run and
+// cq_rollout_run_policy have them; records that are gone are made again. rules: how the adjoint goes from one control
+// step to the one before; NULL: exactly. CQ_OK, CQ_INVALID for a memo that is forward only, CQ_INTERRUPTED, or the
+// error of a step.
 cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *wanted, const cq_adjoint_rules *rules) {
   const int32_t count = wanted->count;
   if (!memo->def.differentiable)
@@ -383,6 +397,8 @@ cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *wanted, const cq_adj
   return CQ_OK;
 }
 
+// Goes back to the last state of the forward pass, to be reversed again. Makes nothing again where everything is kept.
+// CQ_OK or the error of a step.
 cq_status cq_memo_return(cq_memo *memo) {
   if (memo->at == memo->forward_end) return CQ_OK;
   if (!memo->end) {
