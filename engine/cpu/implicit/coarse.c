@@ -69,6 +69,8 @@ static void factorize(double *a, int n) {
   }
 }
 
+// May the coarse lattice (E104) precondition this scene's systems? 1 yes, 0 no: there is an assembled matrix, or cables
+// couple nodes that are far from each other.
 int cq_coarse_has(const solve *o) {
   // a cable couples nodes that are far from each other
   return o->k->coarse_index && !o->s->implicit.matrix && !cq_pulls_follow(o->s->model);

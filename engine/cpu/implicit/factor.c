@@ -14,6 +14,8 @@ enum {
   PANEL = 48,                // columns of a dense factor at a time
 };
 
+// The node that lies beside another one of a body by offset k of the square, or cube, of five nodes around it, of which
+// the middle one is 12 or 62; -1: outside of the body's grid.
 int64_t cq_factor_near(const cq_body *body, int32_t dim, int64_t node, int k) {
   const int side = 2 * REACH + 1, before = dim == 3 ? k / side : k;
   const int way[3] = {before / side, before % side, k % side};
@@ -198,8 +200,11 @@ static void free_arrays(cq_factor *f) {
   *f = (cq_factor){0};
 }
 
+// Frees all that a factor holds, and leaves it empty.
 void cq_factor_destroy(cq_factor *f) { free_arrays(f); }
 
+// Orders the nodes with mass by nested dissection and allocates the factor; one that would be too large has a count of
+// 0. active {node_count}: 1 for nodes with mass. CQ_OK or CQ_MEMORY.
 cq_status cq_factor_order(cq_factor *f, const cq_body *bodies, int32_t body_count, int64_t node_count, int32_t dim,
                           const uint8_t *active) {
   // beyond these, conjugate gradients with the blocks of nodes are quicker: 648 nodes in space take as long by both,
@@ -323,6 +328,8 @@ static void take_child(cq_factor *f, const cq_front *front, int32_t child, doubl
     }
 }
 
+// Computes the factor of the matrix in f->block. Returns 1, or 0 where the matrix is not positive definite, and there
+// is no factor.
 int cq_factor_make(cq_factor *f, const cq_body *bodies) {
   const int dim = f->dim;
   for (int32_t k = 0; k < f->fronts; k++) {

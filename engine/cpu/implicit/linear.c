@@ -81,6 +81,7 @@ static void mean_again(solve *o) {
   means(o, CQ_DILATATION_AGAIN);
 }
 
+// Once a step, where dilatations are averaged: computes the volumes of nodes.
 void cq_linear_open(solve *o) {
   if (!o->s->model->averages_dilatation) return;
   barrier(o);
@@ -108,6 +109,8 @@ void cq_linear_press(solve *o) {
   for (int r = o->begin; r < o->end; r++) o->k->dilatation_solve_last(o->s, o->in, r);
 }
 
+// Sets PRODUCT = H times the vector `from`; leaves from . PRODUCT in o->sum. of: with friction, on what contacts leave
+// free, or the plain product.
 void cq_linear_multiply(solve *o, int32_t from, cq_grid_product of) {
   start_phase(o, CQ_PHASE_SOLVE);
   if (pulls(o)) o->k->cables_product(o->s, from);
@@ -249,6 +252,7 @@ static double advance(solve *o, double square, double curvature) {
   return now;
 }
 
+// Sets STEP = -M^-1 RESIDUAL on what contacts leave free, M the blocks of nodes: steepest descent.
 void cq_linear_descend(solve *o) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) {

@@ -437,6 +437,9 @@ static cq_status fail(const solve *o, int32_t bad, double value) {
   return CQ_UNSTABLE;
 }
 
+// Solves for the velocities of nodes at the end of one implicit step, by all workers of a scene together, and leaves
+// them where G2P reads them. in: the state before the step; record: NULL, or takes what the adjoint needs; step: its
+// number in the running control step. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE, which leaves s->health.
 cq_status cq_implicit_solve(cq_scene *s, cq_worker *worker, const cq_slice *in, cq_step_record *record, int32_t step) {
   solve o = open_solve(s, worker, in);
   progress p = {INFINITY, 0, 0};
@@ -503,6 +506,9 @@ static cg_end solve_adj(solve *o, const cq_slice *out) {
   return end;
 }
 
+// Adjoint of cq_implicit_solve, between g2p_adj and the implicit p2g_adj: from dL/dv of nodes in the slabs, sets
+// s->grid_q = dL/d(momentum, mass) (E89). CQ_OK, CQ_MEMORY, or CQ_UNSTABLE where the linear system is not solved:
+// s->health says why.
 cq_status cq_implicit_solve_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t step) {
   solve o = open_solve(s, worker, record->in);
   begin_sums(&o);
