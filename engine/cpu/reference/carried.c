@@ -2,6 +2,8 @@
 // (../carrier.inl). No types, no loops over particles or nodes.
 #include "../kernels.h"
 
+// Sets s->partial[block] to the box of the base cells, on the spatial grid, of a block of reference nodes in the state
+// `in`, or marks there that a node is outside of the world. Sorting needs it.
 void cq_carriers_find(cq_scene *s, const cq_slice *in, int32_t block) {
   s->kernels->reference->move_places(s, in, block);
   s->kernels->carrier_bases(s, block, &s->partial[block]);
@@ -9,6 +11,8 @@ void cq_carriers_find(cq_scene *s, const cq_slice *in, int32_t block) {
 
 // ---- forward --------------------------------------------------------------------------------------------------------
 
+// Computes forces, and scatters the mass and momentum of nodes to the spatial grid. CQ_OK, or the error of the forces
+// between surfaces.
 cq_status cq_carriers_bring(cq_scene *s, cq_worker *worker, const cq_slice *in, cq_found *found) {
   const cq_reference_kernels *kernels = s->kernels->reference;
   int begin, end;
@@ -24,6 +28,7 @@ cq_status cq_carriers_bring(cq_scene *s, cq_worker *worker, const cq_slice *in, 
   return status;
 }
 
+// Takes velocities of nodes from the spatial grid, and sets the next state `out`.
 void cq_carriers_take(cq_scene *s, cq_worker *worker, const cq_slice *in, cq_slice *out, cq_found *found) {
   int begin, end;
   cq_scene_share_reference(s, worker, &begin, &end);
@@ -70,6 +75,9 @@ static cq_status bring_adj(cq_scene *s, cq_worker *worker, const cq_step_record 
   return CQ_OK;
 }
 
+// Reverses one engine step in which both grids take part, the spatial one and the reference grids. given: the number of
+// vector fields (0, 1 or 2) that the step reversed before this one left in the slabs of the reference grids. CQ_OK, or
+// the error of the forces between surfaces.
 cq_status cq_carriers_reverse(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t given) {
   int begin, end, first, last;
   cq_worker_share(worker, s->ranges, &begin, &end);

@@ -396,6 +396,8 @@ static cq_status lay_out(cq_scene *s, const double *positions, sorted *o) {
   return status;
 }
 
+// Makes the reference grids of a scene for undeformed positions {n, dim}, and the order of its particles on them; the
+// number of chunks may change. CQ_OK, CQ_MEMORY, or an error of a body.
 cq_status cq_reference_layout(cq_scene *s, const double *positions) {
   sorted o = {0};
   cq_status status = s->reference.bodies ? CQ_OK : find_bodies(s);

@@ -140,6 +140,8 @@ static cq_status arrange(cq_scene *s) {
   return columns;
 }
 
+// By one worker: makes the layout for the positions of the rollout, if it is for others, and the first order and slice,
+// empty. CQ_OK, CQ_MEMORY, or an error of the layout.
 cq_status cq_reference_begin(cq_scene *s) {
   cq_reference *r = &s->reference;
   const size_t size = (size_t)(s->model->particle_count * s->model->dim) * sizeof *r->positions;
@@ -152,6 +154,7 @@ cq_status cq_reference_begin(cq_scene *s) {
   return arrange(s);
 }
 
+// By all workers: loads the first state, particles and nodes. CQ_OK.
 cq_status cq_reference_load(cq_scene *s, cq_worker *worker) {
   int begin, end;
   cq_scene_share_reference(s, worker, &begin, &end);
@@ -181,6 +184,8 @@ static cq_status reserve_solution(const cq_scene *s, cq_step_record *record) {
   return CQ_OK;
 }
 
+// Makes room for what a record keeps of nodes; s->nodes_record points to it, or is NULL without a record. CQ_OK or
+// CQ_MEMORY.
 cq_status cq_reference_reserve_record(cq_scene *s, cq_step_record *record) {
   const size_t width = (size_t)cq_scene_node_reals(s->model);
   s->nodes_record = NULL;
@@ -411,6 +416,7 @@ cq_status cq_reference_advance(cq_scene *s, cq_worker *worker, cq_step_record *r
   return status;
 }
 
+// By all workers: sets the particles that readouts see to those of the live state, if they are not.
 void cq_reference_observe(cq_scene *s, cq_worker *worker) {
   int begin, end;
   if (!cq_is_reference(s->model) || s->reference.seen_step == s->step) return;
@@ -423,6 +429,7 @@ void cq_reference_observe(cq_scene *s, cq_worker *worker) {
 
 // ---- backward -------------------------------------------------------------------------------------------------------
 
+// By one worker: sets the adjoint of the nodes and the gradients on reference grids to zero.
 void cq_reference_begin_adjoint(cq_scene *s) {
   cq_reference *r = &s->reference;
   const size_t real = (size_t)s->kernels->real_bytes, dim = (size_t)s->model->dim, nodes = (size_t)r->node_count,
@@ -456,6 +463,7 @@ void cq_reference_collect(cq_scene *s, cq_worker *worker, int32_t given) {
   cq_worker_wait(worker);
 }
 
+// By all workers: adds what readouts have given to the adjoint of particles to that of the nodes.
 void cq_reference_settle_adjoint(cq_scene *s, cq_worker *worker) {
   int begin, end;
   if (!s->reference.read) return;
@@ -506,6 +514,7 @@ static cq_status reverse_control_step(cq_scene *s, cq_worker *worker, const cq_s
   return status;
 }
 
+// By all workers: reverses the recorded engine steps of a control step. CQ_OK, or the error of a step's adjoint.
 cq_status cq_reference_reverse(cq_scene *s, cq_worker *worker, const cq_step_record *records) {
   const cq_reference_kernels *kernels = s->kernels->reference;
   const int32_t fields = cq_reference_fields_given(s);
@@ -533,6 +542,7 @@ cq_status cq_reference_reverse(cq_scene *s, cq_worker *worker, const cq_step_rec
   return s->status;
 }
 
+// By all workers, at the first state: turns adjoints into the user's gradients, but for those of walls and gravity.
 void cq_reference_finish(cq_scene *s, cq_worker *worker) {
   int begin, end;
   cq_reference_settle_adjoint(s, worker);
