@@ -34,6 +34,7 @@ static cq_status reserve_two(void **array, void **second, int wanted_second, int
   return status;
 }
 
+// Makes slabs and grids large enough for the live arrangement. Called by one thread. CQ_OK or CQ_MEMORY.
 cq_status cq_arrange_reserve(cq_scene *s) {
   const cq_arrangement *a = s->arrangement;
   const size_t node = 4 * (size_t)s->kernels->real_bytes;
@@ -453,6 +454,8 @@ static cq_status conclude(cq_scene *s) {
   return status;
 }
 
+// Is some particle of a slice outside the world, or not finite? 1 yes, 0 no. Finds the base nodes of all particles too.
+// Called by all workers of a scene, between sortings.
 int cq_arrange_outside(cq_scene *s, cq_worker *worker, const cq_slice *slice) {
   int begin, end, outside = 0;
   cq_worker_share(worker, s->ranges, &begin, &end);
@@ -474,6 +477,9 @@ static cq_status share_status(const cq_scene *s, cq_worker *worker) {
   return status;
 }
 
+// Sorts the particles of the live state by cell: makes a new arrangement and a new slice live. Called by all workers of
+// a scene. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE, which leaves s->health with the particle that is outside the world or not
+// finite.
 cq_status cq_arrange(cq_scene *s, cq_worker *worker) {
   int begin, end;
   if (cq_arrange_outside(s, worker, s->live)) {
@@ -509,6 +515,7 @@ cq_status cq_arrange(cq_scene *s, cq_worker *worker) {
   return status;
 }
 
+// Makes an empty slice in the user's order live, to be loaded and sorted. Called by one thread. CQ_OK or CQ_MEMORY.
 cq_status cq_arrange_first(cq_scene *s) {
   cq_slice *slice = cq_slice_create(s);
   cq_arrangement *a = cq_arrangement_create(s);

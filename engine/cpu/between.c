@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+// Multiplies the adjoint of the live state by a factor, by all workers of the scene together. Returns CQ_OK.
 cq_status cq_scene_discount_adj(cq_scene *s, const cq_worker *worker, double factor) {
   int begin, end;
   cq_worker_share(worker, s->chunks, &begin, &end);
@@ -12,6 +13,8 @@ cq_status cq_scene_discount_adj(cq_scene *s, const cq_worker *worker, double fac
   return CQ_OK;
 }
 
+// Returns the norm of the adjoint of the live state, and scales the adjoint to the norm `most` where it is larger. By
+// one thread, so that the sum has one order.
 double cq_scene_limit_adj(cq_scene *s, double most) {
   const cq_reference_kernels *reference = cq_is_reference(s->model) ? s->kernels->reference : NULL;
   const double norm = sqrt(s->kernels->adj_square(s) + (reference ? reference->square(s) : 0));
@@ -65,6 +68,8 @@ static cq_status take_reference(cq_scene *s, cq_worker *worker, const cq_scene *
   return s->status;
 }
 
+// Begins with a copy of the live state of another scene of the model, whose values may be others, as step 0. CQ_OK,
+// CQ_MEMORY, or an error where reference grids differ.
 cq_status cq_scene_begin_from(cq_scene *s, cq_worker *worker, const cq_scene *from) {
   if (cq_is_reference(s->model)) return take_reference(s, worker, from);
   // those that come with the order

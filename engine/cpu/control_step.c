@@ -29,6 +29,8 @@ void cq_scene_make_slots(cq_scene *s, const cq_worker *worker) {
   }
 }
 
+// Loads the initial state of s->values and sorts it. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE for a particle that is not in the
+// world.
 cq_status cq_scene_begin(cq_scene *s, cq_worker *worker) {
   if (worker->rank == 0) {
     s->health = (cq_health){0};
@@ -324,6 +326,7 @@ static void average_volume_adj(cq_scene *s, cq_worker *worker, const cq_slice *i
   cq_worker_phase(worker, CQ_PHASE_G2P_ADJ);
 }
 
+// Makes one control step; records {substeps} is NULL or takes what the adjoint needs. CQ_UNSTABLE leaves s->health.
 cq_status cq_scene_advance(cq_scene *s, cq_worker *worker, cq_step_record *records) {
   cq_slice *live = s->live;
   Gone gone = {.drift = s->drift};
@@ -361,6 +364,7 @@ static void set_adjoint_order(cq_scene *s) {
   cq_arrangement_release(s, old);
 }
 
+// Sets the adjoint of the live state and all gradients to zero.
 void cq_scene_begin_adjoint(cq_scene *s, cq_worker *worker) {
   if (worker->rank == 0) {
     set_adjoint_order(s);
@@ -531,6 +535,8 @@ static cq_status reverse_steps(cq_scene *s, cq_worker *worker, const cq_step_rec
   return CQ_OK;
 }
 
+// Reverses one recorded control step: the adjoint of the live state becomes that of the state before it, which becomes
+// the live one. CQ_OK, or the error of a step's adjoint.
 cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record *records) {
   if (worker->rank == 0) {
     s->status = CQ_OK;
@@ -564,6 +570,7 @@ cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record 
   return CQ_OK;
 }
 
+// At step 0: adds the adjoints of the initial state and of the constants to the gradients in the user's order.
 void cq_scene_finish(cq_scene *s, cq_worker *worker) {
   int begin, end;
   cq_scene_share_spatial(s, worker, &begin, &end);

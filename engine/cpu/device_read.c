@@ -128,6 +128,8 @@ static cq_status read_together(reading *job, cq_thread_pool_function *function, 
   return CQ_OK;
 }
 
+// Computes a readout of the live state of all scenes into `out`, `count` numbers for each scene after the other. CQ_OK
+// or CQ_MEMORY.
 cq_status cq_device_read(cq_device *device, const cq_readout *readout, int64_t count, double *out) {
   reading job = {.device = device, .readout = readout, .count = count, .out = out, .summed = readout->fields};
   const cq_status status = read_together(&job, read_job, &device->context->reading);
@@ -147,6 +149,8 @@ cq_status cq_device_read(cq_device *device, const cq_readout *readout, int64_t c
   return CQ_OK;
 }
 
+// Adjoint of cq_device_read: from grad_out, `count` numbers for each scene, adds to the adjoint of the live state and
+// to the gradients of constants, mass and volume. CQ_OK or CQ_MEMORY.
 cq_status cq_device_read_adjoint(cq_device *device, const cq_readout *readout, int64_t count, const double *grad_out) {
   const int by_weight = cq_scene_weights_adj(&device->scenes[0], readout) && readout->kind != CQ_READOUT_SUM;
   reading job = {.device = device, .readout = readout, .count = count, .grad_out = grad_out};

@@ -35,6 +35,8 @@ static int machine_has(int32_t level) {
   return level == 1;
 }
 
+// The best table of kernels for this machine of a dimension and a precision (CQ_FLOAT32, CQ_FLOAT64). simd: 0, or the
+// level that is wanted (cq_world_def.simd). NULL where this build or this machine has none.
 const cq_kernels *cq_kernels_find(int32_t dim, int32_t precision, int32_t simd) {
   const cq_kernels *const *built = tables(dim, precision);
   for (int k = 0; k < LEVELS; k++)

@@ -25,6 +25,8 @@ static void pass(const cq_scene *s, const cq_scene *before, void *to, void *from
   memset(from, 0, (size_t)((int64_t)s->chunks * CQ_CHUNK * fields * size));
 }
 
+// At step 0 of a scene that began in the live state of another one (cq_scene_begin_from), by one worker: adds its
+// adjoint to that of `from`'s live state, and clears it. from NULL: only clears.
 void cq_scene_pass_adjoint(cq_scene *s, cq_scene *from) {
   if (cq_is_reference(s->model)) {
     cq_worker alone = {.size = 1};

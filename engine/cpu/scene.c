@@ -176,6 +176,8 @@ static int alloc_chunks(cq_scene *s) {
          alloc_dilatation(s) && (!s->differentiable || alloc_adjoint(s));
 }
 
+// Makes a scene of a model in *s, without a state; differentiable: 1 for adjoints. CQ_OK, or an error with nothing to
+// free: no memory, or a layout of reference grids that fails.
 cq_status cq_scene_create(cq_scene *s, const cq_model *model, const cq_kernels *kernels, int differentiable) {
   *s = (cq_scene){.model = model, .kernels = kernels, .differentiable = differentiable};
   cq_status status = CQ_OK;
@@ -204,6 +206,7 @@ static void arrangement_free(cq_arrangement *a) {
   cq_free(a);
 }
 
+// Frees a slice and its memory, whoever refers to it; NULL: nothing.
 void cq_slice_free(cq_slice *slice) {
   if (!slice) return;
   cq_free(slice->particles);
@@ -257,6 +260,8 @@ static void drop_slabs(cq_scene *s) {
   }
 }
 
+// Makes the reference grids of a scene for undeformed positions {n, dim}, and all memory that depends on them; its
+// states are dropped. CQ_OK, CQ_MEMORY, or an error of the layout.
 cq_status cq_scene_lay_out(cq_scene *s, const double *positions) {
   drop_states(s);
   drop_chunks(s);
@@ -268,6 +273,7 @@ cq_status cq_scene_lay_out(cq_scene *s, const double *positions) {
   return cq_reference_reserve(s);
 }
 
+// Frees all memory of a scene and clears *s; nothing for a scene that is all zero.
 void cq_scene_destroy(cq_scene *s) {
   if (!s->model) return;
   drop_states(s);
@@ -306,6 +312,7 @@ static int64_t arrangement_bytes(const cq_scene *s) {
   return (int64_t)s->chunks * CQ_CHUNK * (9 + s->params * s->kernels->real_bytes);
 }
 
+// The bytes of a checkpoint of a scene, about.
 int64_t cq_scene_mark_bytes(const cq_scene *s) { return slice_bytes(s) + arrangement_bytes(s); }
 
 // The bytes of the record of one control step of a scene, estimated: sorting keeps one more slice in one step of ten,
@@ -322,6 +329,7 @@ int64_t cq_scene_record_bytes(const cq_scene *s) {
   return m->substeps * step + (m->volume_share > 0 ? slice_bytes(s) : 0);
 }
 
+// A slice with one reference, the caller's; its contents are those of an earlier one. NULL without memory.
 cq_slice *cq_slice_create(cq_scene *s) {
   cq_slice *slice = s->free_slices;
   if (slice) {
@@ -349,10 +357,12 @@ cq_slice *cq_slice_create(cq_scene *s) {
   return slice;
 }
 
+// Copies displacements and velocities of the nodes of reference grids from one slice to another.
 void cq_slice_copy_nodes(const cq_scene *s, const cq_slice *from, cq_slice *to) {
   memcpy(to->nodes, from->nodes, node_reals(s) * (size_t)s->kernels->real_bytes);
 }
 
+// A copy of a slice of another scene of the model, for this scene, without v' and C' of its step. NULL without memory.
 cq_slice *cq_slice_copy(cq_scene *s, const cq_slice *slice) {
   cq_slice *copy = cq_slice_create(s);
   if (!copy) return NULL;
@@ -364,17 +374,20 @@ cq_slice *cq_slice_copy(cq_scene *s, const cq_slice *slice) {
   return copy;
 }
 
+// Adds a reference to a slice, and returns it.
 cq_slice *cq_slice_retain(cq_slice *slice) {
   slice->references++;
   return slice;
 }
 
+// Drops a reference to a slice; with the last one it is kept for reuse. NULL: nothing.
 void cq_slice_release(cq_scene *s, cq_slice *slice) {
   if (!slice || --slice->references) return;
   slice->next = s->free_slices;
   s->free_slices = slice;
 }
 
+// An arrangement with one reference, the caller's, and no columns, to be filled. NULL without memory.
 cq_arrangement *cq_arrangement_create(cq_scene *s) {
   cq_arrangement *a = s->free_arrangements;
   if (a) {
@@ -401,6 +414,8 @@ cq_arrangement *cq_arrangement_create(cq_scene *s) {
   return a;
 }
 
+// A copy of an arrangement of another scene of the model, with its params, marked as made by the rollout before. NULL
+// without memory.
 cq_arrangement *cq_arrangement_copy(cq_scene *s, const cq_arrangement *a) {
   cq_arrangement *copy = cq_arrangement_create(s);
   if (!copy) return NULL;
@@ -434,17 +449,20 @@ cq_arrangement *cq_arrangement_copy(cq_scene *s, const cq_arrangement *a) {
   return copy;
 }
 
+// Adds a reference to an arrangement, and returns it.
 cq_arrangement *cq_arrangement_retain(cq_arrangement *a) {
   a->references++;
   return a;
 }
 
+// Drops a reference to an arrangement; with the last one it is kept for reuse. NULL: nothing.
 void cq_arrangement_release(cq_scene *s, cq_arrangement *a) {
   if (!a || --a->references) return;
   a->next = s->free_arrangements;
   s->free_arrangements = a;
 }
 
+// Drops the references of a step's record, and keeps its memory of nodes for the next step.
 void cq_step_record_clear(cq_scene *s, cq_step_record *record) {
   cq_slice_release(s, record->in);
   cq_slice_release(s, record->out);
@@ -453,6 +471,7 @@ void cq_step_record_clear(cq_scene *s, cq_step_record *record) {
   record->arrangement = NULL;
 }
 
+// Drops the references of a step's record and frees its memory.
 void cq_step_record_destroy(cq_scene *s, cq_step_record *record) {
   cq_step_record_clear(s, record);
   cq_free(record->grid);
@@ -461,6 +480,8 @@ void cq_step_record_destroy(cq_scene *s, cq_step_record *record) {
   *record = (cq_step_record){0};
 }
 
+// Makes a slice the live state, with the order of its particles, the way that they have drifted since they were sorted
+// [cells], and its engine step. Drops the references to the old ones.
 void cq_scene_resume(cq_scene *s, cq_slice *slice, cq_arrangement *arrangement, double drift, int64_t step) {
   cq_slice_retain(slice);
   cq_arrangement_retain(arrangement);

@@ -35,11 +35,14 @@ static double tally_take(cq_tally *t) {
   return mean;
 }
 
+// The number of threads that was faster so far: 1 or `most`, which is all.
 int cq_thread_choice_best(const cq_thread_choice *c, int most) {
   const int together = c->wait == 0 ? c->together <= c->alone : c->is_together;
   return together ? most : 1;
 }
 
+// The number of threads for the next call, 1 or `most`: the faster one, or the other one for a trial. The caller then
+// records the time of that call.
 int cq_thread_choice_next(cq_thread_choice *c, int most) {
   if (most == 1) return 1;
   const int64_t call = c->calls++;
@@ -101,6 +104,7 @@ static void record_trial(cq_thread_choice *c, double work, double seconds) {
   if (slower * clearly < 1) switch_to(c, !c->is_together);
 }
 
+// Records a call that was made with so many threads: its amount of work, in any unit, and the time it took.
 void cq_thread_choice_record(cq_thread_choice *c, int threads, double work, double seconds) {
   const int together = threads > 1;
   if (c->wait == 0) {

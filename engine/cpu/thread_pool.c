@@ -144,6 +144,8 @@ static void *thread_main(void *argument) {
   }
 }
 
+// Starts a pool of `threads` threads, the caller included; 0: one for each core that this process may use. There are
+// fewer where the system starts no more of them. NULL without memory.
 cq_thread_pool *cq_thread_pool_create(int threads) {
   if (threads <= 0) {
     cpu_set_t set;
@@ -169,6 +171,7 @@ cq_thread_pool *cq_thread_pool_create(int threads) {
   return pool;
 }
 
+// Ends the threads of a pool and frees it; NULL: nothing.
 void cq_thread_pool_destroy(cq_thread_pool *pool) {
   if (!pool) return;
   pool->function = NULL;
@@ -181,10 +184,14 @@ void cq_thread_pool_destroy(cq_thread_pool *pool) {
   cq_free(pool);
 }
 
+// The number of threads of a pool, the caller included.
 int cq_thread_pool_size(const cq_thread_pool *pool) { return pool->size; }
 
+// The barrier where the threads of a run of `count` threads meet; NULL for one thread.
 struct cq_barrier *cq_thread_pool_barrier(cq_thread_pool *pool, int count) { return count > 1 ? &pool->barrier : NULL; }
 
+// Calls function(argument, rank, count) on `count` threads, of which the caller is rank 0, and waits for all. They
+// flush denormals meanwhile.
 void cq_thread_pool_run(cq_thread_pool *pool, int count, cq_thread_pool_function *function, void *argument) {
   if (count > 1) {
     pool->function = function;
@@ -201,10 +208,12 @@ void cq_thread_pool_run(cq_thread_pool *pool, int count, cq_thread_pool_function
 
 // ---- worker ---------------------------------------------------------------------------------------------------------
 
+// Waits until all workers of the scene have called this; returns at once for a worker alone.
 void cq_worker_wait(cq_worker *worker) {
   if (worker->barrier) barrier_wait(worker->barrier);
 }
 
+// Adds the time since the last call to the timer of a phase (CQ_PHASE_...), if this worker has timers.
 void cq_worker_phase(cq_worker *worker, int phase) {
   if (!worker->timers) return;
   const double now = cq_ticks();
@@ -212,6 +221,8 @@ void cq_worker_phase(cq_worker *worker, int phase) {
   worker->last = now;
 }
 
+// Sets begin and end (exclusive) to the part of `count` items that this rank works on: a contiguous block, the same for
+// every call.
 void cq_worker_share(const cq_worker *worker, int count, int *begin, int *end) {
   *begin = (int)((int64_t)count * worker->rank / worker->size);
   *end = (int)((int64_t)count * (worker->rank + 1) / worker->size);
