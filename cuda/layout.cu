@@ -305,8 +305,8 @@ static cq_status lay_out_scene(cq_shapes_layout *l, int32_t scene, const double 
   return status;
 }
 
-// Lays out the reference grids of all scenes, by their positions. l: zeroed, and to be freed after a failure too.
-// CQ_OK, CQ_MEMORY, or the error of a body without a grid.
+// Lays out the reference grids of all scenes, by their positions. l: zeroed, and to be freed after a failure too. CQ_OK
+// or CQ_MEMORY.
 cq_status cq_shapes_lay_out(const cq_model *m, const cq_values *values, int32_t batch, cq_shapes_layout *l) {
   const size_t n = (size_t)m->particle_count, bodies = (size_t)m->body_count, slots = (size_t)batch * n,
                dim = (size_t)m->dim;
