@@ -49,8 +49,8 @@ static cq_status take_state(cq_scene *s, const cq_scene *from) {
 }
 
 // cq_scene_begin_from of a scene with reference grids, by all its workers: particles keep the order of the layout, and
-// displacements and velocities of nodes are copied; of particles on the spatial grid also their order. CQ_OK or
-// CQ_MEMORY.
+// displacements and velocities of nodes are copied; of particles on the spatial grid also their order. CQ_OK,
+// CQ_MEMORY, or an error of cq_scene_begin.
 static cq_status take_reference(cq_scene *s, cq_worker *worker, const cq_scene *from) {
   const cq_status status = cq_scene_begin(s, worker);
   if (status) return status;

@@ -13,7 +13,9 @@
 // motion in each step: a paddle of three cells in water would move a third of it. Where a body is alone nothing happens
 // to it.
 
-// The places of nodes from o on, and how they lie among those here.
+// For CQ_LANES nodes of reference grids from o + h on, by r->node_place: sets node[h ...] to the first nodes of their
+// stencils on the spatial grid, and stores their weights in the records of + h. slopes 1: also what an adjoint reads of
+// the weights.
 CQ_INLINE void carriers_place(const cq_scene *s, const int64_t o, const int h, const int slopes, Record *of,
                               int32_t *node) {
   const real *place = (const real *)s->reference.node_place, inv_dx = (real)(1 / s->model->dx);
@@ -27,7 +29,8 @@ CQ_INLINE void carriers_place(const cq_scene *s, const int64_t o, const int h, c
   weights_store(of + h, f, slopes);
 }
 
-// Base cells of the nodes of a block, and the box of them, as find_bases.
+// Sets r->node_base of those nodes of a block that take part on the spatial grid, and found: the box of these base
+// cells, and outside 1 if such a node is too far outside of the world.
 static void carrier_bases(const cq_scene *s, int32_t block, cq_partial *found) {
   const cq_reference *r = &s->reference;
   const real inv_dx = (real)(1 / s->model->dx);
@@ -56,7 +59,8 @@ static void carrier_bases(const cq_scene *s, int32_t block, cq_partial *found) {
     }
 }
 
-// Scatters the moves of the nodes of a vector.
+// Scatters the records {16} of those nodes of a vector that take part on the spatial grid. node {16}: first nodes of
+// their stencils there.
 CQ_INLINE void carriers_scatter(Scatter *to, const Strides *strides, const cq_nodes *n, const int32_t *node,
                                 const Record *records) {
   for (int l = 0; l < CQ_CHUNK; l++) {
@@ -66,8 +70,8 @@ CQ_INLINE void carriers_scatter(Scatter *to, const Strides *strides, const cq_no
   }
 }
 
-// The mass by which CQ_LANES nodes from o on bring momentum: 0 of those that pins hold. Pins bear the forces on these,
-// which are no motion that a liquid could take: it would be stirred for ever.
+// The mass by which CQ_LANES nodes from o on bring momentum: r->carried, but 0 for nodes that pins hold. Pins bear the
+// forces on these, which are no motion that a liquid could take: it would be stirred for ever.
 CQ_INLINE Real carried_freely(const cq_scene *s, const cq_nodes *n, const int64_t o) {
   const Real mass = r_load((const real *)s->reference.carried + o);
   real held[CQ_LANES] __attribute__((aligned(64)));
@@ -76,7 +80,7 @@ CQ_INLINE Real carried_freely(const cq_scene *s, const cq_nodes *n, const int64_
   return r_pick(r_load(held), r_set((real)0), mass);
 }
 
-// Mass and momentum of a block's nodes to their slab.
+// (E130) Scatters mass and momentum of the nodes of a block that take part on the spatial grid to the block's slab.
 static void carrier_p2g(cq_scene *s, int32_t block) {
   const cq_reference *r = &s->reference;
   const Strides strides = strides_of(s->arrangement);
@@ -100,8 +104,9 @@ static void carrier_p2g(cq_scene *s, int32_t block) {
   scatter_end(&to, &strides);
 }
 
-// What a block's nodes take from those here: node_velocity after it, and node_shift, by which their places go beside
-// that.
+// (E130) For the nodes of a block that take part on the spatial grid: adds to r->node_velocity the change
+// s->carrier_change of the nodes there, and sets r->node_shift, the velocity by which their places move beside
+// node_velocity. Other nodes keep their velocity, and have a shift of 0.
 static void carrier_g2p(cq_scene *s, int32_t block) {
   const cq_reference *r = &s->reference;
   const Strides strides = strides_of(s->arrangement);
@@ -139,13 +144,15 @@ typedef struct {
   real a, b, share, taken, own[CQ_DIM], brought[CQ_DIM], v[CQ_DIM];   // taken: c
 } Meeting;
 
-// share^7
+// The seventh power of a share.
 CQ_INLINE real seventh(const real share) {
   const real square = share * share;
   return square * square * square * share;
 }
 
-// a, b: momentum and mass {4} of both. Without a the node is still.
+// (E130) Sets m to how particles and bodies meet at a node of the spatial grid, before walls. a, b: momentum and mass
+// {4} of particles and of bodies. Sets the masses, the velocity of each, the velocity v that they share, m_b / (m_a +
+// m_b) and c. Without mass of particles all but the masses is 0; without mass of bodies v is the velocity of particles.
 CQ_INLINE void meet(const cq_scene *s, const real *a, const real *b, Meeting *m) {
   const real decay = decay_of(s), dt = (real)s->model->dt, *gravity = (const real *)s->globals;
   m->a = a[CQ_DIM];
@@ -161,10 +168,10 @@ CQ_INLINE void meet(const cq_scene *s, const real *a, const real *b, Meeting *m)
   EACH(i) m->v[i] = m->own[i] + m->share * (m->brought[i] - m->own[i]);
 }
 
-// Do both have mass there?
+// Have particles and bodies both mass at a node? 1 yes, 0 no.
 CQ_INLINE int both_meet(const Meeting *m) { return m->a > (real)0 && m->b > (real)0; }
 
-// c v_b and c of a node, 0 where there is nothing to share.
+// Sets blend {4} to c v_b of a node and, in the place of the mass, c; both are 0 where nothing is shared.
 CQ_INLINE void blend_store(const Meeting *m, real *blend) {
   for (int i = 0; i < 4; i++) blend[i] = (real)0;
   EACH(i) blend[i] = m->taken * m->brought[i];
@@ -177,7 +184,7 @@ typedef struct {
   Slabs own, brought, blended, inertia;
 } MetSlabs;
 
-// Lists the slabs that reach a column.
+// Sets out to the slabs that reach a column, each from the column's first node.
 CQ_INLINE void met_slabs_find(const cq_scene *s, const cq_column *column, MetSlabs *out) {
   const int keeps = cq_keeps_unresolved(s->model);
   out->own.count = out->brought.count = out->blended.count = out->inertia.count = 0;
@@ -190,21 +197,24 @@ CQ_INLINE void met_slabs_find(const cq_scene *s, const cq_column *column, MetSla
   }
 }
 
-// Takes the sums of four nodes from slabs, which are cleared; to out {16}, and to kept unless that is NULL.
+// Sets out {16} to the sums over slabs, which are cleared, of four nodes of a column from z on; and the same numbers of
+// kept, the column's record, unless that is NULL.
 CQ_INLINE void met_take(const Slabs *slabs, const int32_t z, real *out, real *kept) {
   const Row p = slabs->count ? slabs_take(slabs, 4 * z) : row_zero();
   row_store(out, p);
   if (kept) row_store(kept + 4 * z, p);
 }
 
-// Where a record has the momentum and mass of a column's particles, or of reference grids; NULL without a record.
+// Where a record has momentum and mass of a column's nodes: of particles (carriers 0), or of bodies with reference
+// grids (1); NULL without a record.
 CQ_INLINE real *met_record(const cq_scene *s, const void *record, const cq_column *column, const int carriers) {
   const int before = carriers ? 1 + cq_keeps_unresolved(s->model) : 0;
   return record ? (real *)record + 4 * (before * s->arrangement->record_nodes + column->record) : NULL;
 }
 
-// The pass over nodes for a column that nodes of reference grids reach: grid_v; carrier_change {nodes, 4}, v - v_b with
-// the particles' share of what walls do to v; and carrier_blend {nodes, 4}, c v_b and c. record as of grid.
+// (E130) The pass over nodes for a column that nodes of reference grids reach, from the slabs, which are cleared: sets
+// grid_v; carrier_change {nodes, 4}, v - v_b with the particles' share of what walls do to v; and carrier_blend {nodes,
+// 4}, c v_b and c. record: as of grid. Adds impulses of walls to those of the block, if they are read.
 static void carried_column(cq_scene *s, const cq_column *column, void *record, int32_t block) {
   real *velocity = (real *)s->grid_v + 4 * column->node, *change = (real *)s->carrier_change + 4 * column->node;
   real *blend = (real *)s->carrier_blend + 4 * column->node;

@@ -5,7 +5,8 @@ typedef struct {
   real v[CQ_DIM], brought[CQ_DIM], mass, taken, share;   // mass: that on which walls act
 } MeetingGrad;
 
-// Adjoint of meet: to what momentum and mass {4} of both get; and gravity and damping to sum.
+// (E131) Adjoint of meet: sets a and b to dL/d(momentum, mass) {4} of particles and of bodies; adds to the gradients of
+// gravity and damping in sum.
 static void meet_adj(const cq_scene *s, const Meeting *m, const MeetingGrad *grad, real *a, real *b,
                      cq_partial *sum) {
   const real decay = decay_of(s), dt = (real)s->model->dt, *gravity = (const real *)s->globals;
@@ -32,8 +33,9 @@ static void meet_adj(const cq_scene *s, const Meeting *m, const MeetingGrad *gra
   }
 }
 
-// Adjoint of carried_column: from the slabs, which hold dL/dv, dL/d(change) and dL/d(blend), to grid_q and carrier_q;
-// grid_v, carrier_change and carrier_blend again.
+// (E131) Adjoint of carried_column, from dL/dv, dL/d(change) and dL/d(blend) in the slabs, which are cleared: sets
+// grid_q and carrier_q to dL/d(momentum, mass) of particles and of bodies, and grid_v, carrier_change and carrier_blend
+// to their own values again. Adds to the block's gradients of gravity, damping and walls.
 static void carried_column_adj(cq_scene *s, const cq_column *column, const void *record, int32_t block) {
   real *velocity = (real *)s->grid_v + 4 * column->node, *change = (real *)s->carrier_change + 4 * column->node;
   real *grad = (real *)s->grid_q + 4 * column->node, *carried = (real *)s->carrier_q + 4 * column->node;
@@ -84,8 +86,9 @@ static void carried_column_adj(cq_scene *s, const cq_column *column, const void 
   }
 }
 
-// What CQ_LANES nodes from o on give of velocities after carrier_g2p, in adj, and of node_shift, in its place: the
-// adjoints of the sums over carrier_change and carrier_blend. moving {dim, nodes}: velocities before.
+// Sets change and blend to what CQ_LANES nodes of reference grids from o on scatter to the gradients of carrier_change
+// and carrier_blend by carrier_g2p. r->adj has dL/d(velocities after it), r->node_shift dL/d(shift). moving {dim,
+// nodes}: velocities before it.
 CQ_INLINE void taken_adj(const cq_scene *s, const real *moving, const int64_t o, Exchange *change, Exchange *blend) {
   const cq_reference *r = &s->reference;
   const int64_t nodes = r->node_count;
@@ -100,8 +103,8 @@ CQ_INLINE void taken_adj(const cq_scene *s, const real *moving, const int64_t o,
   }
 }
 
-// Adjoint of carrier_g2p, from what velocities after it and node_shift get to the slabs of a block; velocity {dim,
-// nodes}: those before.
+// Adjoint of carrier_g2p for a block: from dL/d(velocities after it) in r->adj and dL/d(shift) in r->node_shift,
+// scatters dL/d(carrier_change) and dL/d(carrier_blend) to the block's two slabs. velocity {dim, nodes}: before it.
 static void carrier_g2p_adj(cq_scene *s, const void *velocity, int32_t block) {
   const cq_reference *r = &s->reference;
   const Strides strides = strides_of(s->arrangement);
@@ -126,7 +129,9 @@ static void carrier_g2p_adj(cq_scene *s, const void *velocity, int32_t block) {
   scatter_end(&blended, &strides);
 }
 
-// Adjoint of carrier_p2g and of the places of carrier_g2p: adj becomes that before, and masses and places get theirs.
+// Adjoint of carrier_p2g for a block, and of the places of nodes there and in carrier_g2p: in r->adj, dL/d(velocities
+// after carrier_g2p) becomes that of velocities before both. Adds to r->adj of displacements, to r->mass_adj, and to
+// r->rest_adj if positions want a gradient. velocity: as in carrier_g2p_adj.
 static void carrier_p2g_adj(cq_scene *s, const void *velocity, int32_t block) {
   const cq_reference *r = &s->reference;
   const Strides strides = strides_of(s->arrangement);

@@ -18,7 +18,8 @@ static double drift_of_rounding(const cq_scene *s) {
   return cells * (s->kernels->real_bytes == 4 ? (double)FLT_EPSILON : DBL_EPSILON) / 2;
 }
 
-// Computes the slots of all particles' laws from the fields of this rollout.
+// Sets s->slot, the constants of all particles as their laws take them, from the fields of this rollout; by all
+// workers.
 void cq_scene_make_slots(cq_scene *s, const cq_worker *worker) {
   int begin, end;
   cq_worker_share(worker, (int)s->model->particle_count, &begin, &end);
@@ -516,7 +517,7 @@ static void sum_gravity(cq_scene *s) {
 }
 
 // Reverses the recorded engine steps of a control step on the spatial grid, with carriers in mixed worlds, last to
-// first. By all workers together; the first error of a step.
+// first, by all workers together. CQ_OK or the first error of a step.
 static cq_status reverse_steps(cq_scene *s, cq_worker *worker, const cq_step_record *records) {
   const int mixed = cq_is_mixed(s->model);
   int32_t given = 0;

@@ -136,9 +136,9 @@ static int most_threads(const cq_device *device) {
   return threads < pieces ? threads : pieces;
 }
 
-// Does a piece of work for all scenes, and returns the status of the first scene that failed, or CQ_OK; an unstable
-// one is described in device->health. choice: chooses the number of threads for a single scene, and records this call;
-// NULL: the number that suits forward steps.
+// Does a piece of work for all scenes, and returns the status of the first scene that failed, or CQ_OK; an unstable one
+// is described in device->health. argument: for the work. choice: chooses the number of threads for a single scene, and
+// records this call; NULL: the number that suits forward steps.
 static cq_status run(cq_device *device, scene_work *work, void *argument, cq_thread_choice *choice) {
   scene_job j = {.device = device, .work = work, .argument = argument, .status = device->status};
   j.weight = weight_of_call(device);
@@ -279,7 +279,7 @@ static cq_status advance(cq_device *device, const cq_controls *controls, cq_reco
   return status;
 }
 
-// How the last step ended: sound, or which particle of which scene failed and how.
+// The failure of the last step: which particle of which scene failed and how; its `bad` is 0 if there was none.
 static const cq_health *health(const cq_device *device) { return &device->health; }
 
 // ---- records and marks ----------------------------------------------------------------------------------------------

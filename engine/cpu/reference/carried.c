@@ -40,12 +40,14 @@ void cq_carriers_take(cq_scene *s, cq_worker *worker, const cq_slice *in, cq_sli
 
 // ---- backward -------------------------------------------------------------------------------------------------------
 
-// Velocities before the spatial grid changed them, in a record.
+// The part of a record with the velocities {dim, nodes} of reference nodes before the spatial grid changed them.
 static const void *free_velocities(const cq_scene *s, const cq_step_record *record) {
   return (const char *)record->nodes + (size_t)(s->model->dim * s->reference.node_count * s->kernels->real_bytes);
 }
 
-// Adjoint of what nodes take.
+// Adjoint of cq_carriers_take for a recorded step, by all workers: from the adjoint of nodes after the step to that of
+// their velocities before they are held, and to the slabs of the spatial grid. given: vector fields in the slabs of
+// reference grids that are added first.
 static void take_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t given) {
   int begin, end;
   cq_scene_share_reference(s, worker, &begin, &end);
@@ -56,7 +58,9 @@ static void take_adj(cq_scene *s, cq_worker *worker, const cq_step_record *recor
   }
 }
 
-// Adjoint of what nodes bring, and of the forces of bodies.
+// Adjoint of cq_carriers_bring for a recorded step, by all workers: adds what mass and momentum on the spatial grid,
+// forces between surfaces, of cells and of cables give to the adjoint of nodes before the step, or leaves it in the
+// slabs. CQ_OK, or the error of the forces between surfaces.
 static cq_status bring_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record) {
   const cq_reference_kernels *kernels = s->kernels->reference;
   int begin, end;

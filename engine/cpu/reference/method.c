@@ -399,7 +399,8 @@ static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, doubl
   return CQ_OK;
 }
 
-// Makes one control step on reference grids, after its actuation is loaded.
+// By all workers: makes one control step on reference grids, after its actuation is loaded. records {substeps}: NULL,
+// or takes what the adjoint needs. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE, which leaves s->health.
 cq_status cq_reference_advance(cq_scene *s, cq_worker *worker, cq_step_record *records) {
   cq_slice *live = s->live;
   const int64_t first = s->step;

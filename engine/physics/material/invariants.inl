@@ -59,7 +59,7 @@ CQ_INLINE void invariants_stress(const Invariants *of, const int second, const I
   }
 }
 
-// dP with W_1, W_2 and U' held, each invariant's own curvature:
+// Sets dp to the change of P by a change df of F with W_1, W_2 and U' held, by each invariant's own curvature:
 //   d(dI1/dF) = 2 root dF + 2 droot F - 2/3 (dI1/J - I1 dJ/J^2) cof - 2/3 I1/J dcof, and likewise of I2
 // What a law adds for their change is dW_1 dI1/dF + dW_2 dI2/dF + dU' cof.
 CQ_INLINE void invariants_stress_derivative(const Real f[CQ_DIM][CQ_DIM], const Invariants *of, const int second,
