@@ -279,6 +279,8 @@ end
 
 -- f(...), or nothing where a drawn variant cannot begin.
 local function attempt(own, k, iteration, f, ...)
+  -- The results of f, taken from those of pcall. Nothing, and variant k is left out, where that cannot begin; raises
+  -- any other error.
   local function finish(fine, ...)
     if fine then return ... end
     local problem = ...
@@ -293,6 +295,8 @@ end
 -- each of it is simulated alone.
 local function rollouts(own, iteration, defs, numbers)
   local rolls, wholes = {}, {}
+  -- Simulates the i-th variant by itself into rolls[i], with its rollout added to wholes; neither where it cannot
+  -- begin.
   local function alone(i)
     local made, whole = attempt(own, numbers[i], iteration, of_variant, own, numbers[i], together.rollouts, { defs[i] })
     if made then rolls[i], wholes[#wholes + 1] = made[1], whole end

@@ -59,6 +59,7 @@ local function write(path, def, what, steps, simulate, folder)
   return page:write(path, what)
 end
 
+-- Are pages left out, by --render=no, on ranks after the first, or where the script is only checked?
 local function is_left_out() return render.is_left_out() or option.program.check end
 
 ---run:report: simulates once and writes the page. Returns its path; nil after Ctrl-C and where --render=no leaves pages

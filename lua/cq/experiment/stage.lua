@@ -190,6 +190,8 @@ end
 local function evaluator_of(self)
   local run = self.run
   return function(what, plan)
+    -- A function of the parameters that simulates and gives values, gradients and the rollout by a plan of backward
+    -- passes: of all scenes together, or of the one experiment.
     local function passes(own_plan)
       return run.scenes and scenes.passes(run, own_plan, function(scene) return numbers(scene, run.params) end)
         or gradient.passes(what, function() return numbers(run, run.params) end, own_plan)
@@ -294,7 +296,9 @@ local function optimize(self, def)
     end, function() return run.world.substeps end) or nil,
   }
   if self.solver.recover then
+    -- Forgets the best iteration: losses of other substeps do not compare.
     function self.solver.recover.changed() self.solver.best, run.best = nil, nil end
+    -- Restarts the run's optimizer, or the one inside it.
     function self.solver.recover.restart()
       local inner = run.optimizer.inner
       if type(inner) ~= "table" then inner = run.optimizer end

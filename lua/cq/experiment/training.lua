@@ -153,7 +153,9 @@ local ranked
 local function folder_for(self, start, current, offset)
   local folder, plan = self.folder, self.plan
   local proxy = { folder = folder.folder, saved_at = folder.saved_at, manifest = folder.manifest }
+  -- Path of a file in the run's folder.
   function proxy.path(_, name) return folder:path(name) end
+  -- Does the whole run keep the state of this iteration of the stage?
   function proxy.keeps(_, noted) return folder:keeps(offset + noted) end
   -- a row of the history of a stage, as a row of the whole run
   function proxy.record(_, row)
