@@ -22,7 +22,8 @@ local results = reach:compare({
 }, { iterations = cq.option("iterations", 200), optimizer = function() return reach.optimizer(0.05, 100) end })
 
 local young, goals = reach:young(results[3]), { { at = reach.goal:totable(), radius = 0.02 } }
--- of a chamber in the mean; the second one of a link is on the inner side of the bend, which goes to the right
+-- mean of Young's modulus over a chamber's particles; the second chamber of a link is on the inner side of the bend,
+-- which goes to the right
 local function mean(link, chamber)
   local name = ("link.%d.chamber.%d"):format(link, chamber)
   return young:gather(reach.robot:group(name):particles(), 1):mean():item()

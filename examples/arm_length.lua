@@ -7,8 +7,9 @@
 local cq = require "cq"
 
 local goal, length, width, root = { 0.44, 0.58 }, 0.25, 0.06, 0.05
--- two chambers side by side on a root that is held
+-- a world with an arm of two chambers side by side, as long as `free`, on a root that is held
 local function World(free)
+  -- a box of count[1] x count[2] particles with its lower left corner at `at`
   local function block(name, at, size, count)
     return cq.Shape.box { name = name, at = at, size = size, count = count }
   end
@@ -24,11 +25,12 @@ local function World(free)
   }
   return cq.World { cells = { 50, 40 }, dx = 1 / 50, dt = 0.01, substeps = 6, damping = 4, arm:at { 0.5, 0.1 } }
 end
--- the free part becomes longer
+-- the robot with its free part longer by a factor
 local function stretch(robot, factor)
   return robot:stretched { axis = "y", joints = { root, root + length }, factor = factor }
 end
 
+-- an experiment that brings the tip of the world's arm to the goal, from first signals `init`
 local function Reach(world, trainable, init)
   return cq.Experiment {
     world = world, steps = 100, controller = cq.Controller.open_loop { steps = 100, hold = 10, init = init },

@@ -8,6 +8,7 @@ local cq = require "cq"
 -- density of A, in units of that of B; centre of B at the end
 local TRUTH, PLACE = 2.26, { 1.57945, 0.62247 }
 
+-- a robot: a ball with its centre at x, y, whose particles are also a group of that name
 local function ball(name, x, y)
   return cq.Robot {
     name = name, shape = cq.Shape.disc { name = name, at = { x, y }, radius = 0.1, spacing = 1 / 128 },

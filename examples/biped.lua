@@ -22,6 +22,7 @@ local world = cq.World {
   robot:at { 0.2, 0.12 },
 }
 
+-- x of the robot's centre of mass
 local function travelled(state) return state:center(robot)[1] end
 
 local run = cq.Experiment {

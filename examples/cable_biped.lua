@@ -39,6 +39,7 @@ end
 
 local fall  = cq.option("fall", 0.99)                       -- of the rate in each iteration
 local decay = cq.option("decay", 0.5)                       -- of the adjoint [time]; 0: none
+-- x of the robot's centre of mass
 local function place(state) return state:center(robot)[1] end
 
 -- It is to walk, and not to roll, which is quicker: the middle of the trunk is to be 0.08 above those of the legs.

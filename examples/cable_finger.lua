@@ -14,9 +14,12 @@ local world  = cq.World { cells = { 40, 32 }, dx = 1 / 40, dt = 1e-2, substeps =
 
 -- each trial winds in the left cable to ten random levels, and the right one to at most a quarter
 local random = cq.random { seed = cq.option("seed", 1) }
+-- random levels of one cable in each trial, {trials, steps / 20, 1}
 local function levels(least, most) return random:uniform({ trials, steps / 20, 1 }, { min = least, max = most }) end
 local winding = cq.concat({ levels(-1, 1), levels(-1, -0.5) }, -1)
 
+-- simulates fingers with these material numbers for signals {batch, steps / 20, 2}: where their markers are in each
+-- step, {steps, batch, 100, 2}, and the rollout
 local function film(values, u)                                         -- {steps, trials, 100, 2}
   local roll = world:rollout {
     robot = finger:with(values), batch = u:size(1), steps = steps,
@@ -36,6 +39,7 @@ local params = saved and saved.params or {
   young = cq.param(1, { min = 0.1 }), density = cq.param(1, { min = 0.1 }),
   poisson = cq.param(1, { min = 0, max = 1.6 }),
 }
+-- numbers of the material from parameters, that are factors of the guess
 local function values(p)
   return { young = guess.young * p.young, poisson = guess.poisson * p.poisson, density = guess.density * p.density }
 end
@@ -46,6 +50,7 @@ end)
 -- E and nu lie in a narrow valley: a short memory of squares lets steps grow again along it
 local adam = cq.Optimizer.adam { rate = 0.05, beta2 = 0.95, schedule = function(i) return 0.994 ^ i end }
 if saved then adam:restore(saved.optimizer.adam) random:restore(saved.optimizer.random) end
+-- the state to save after an epoch: of Adam and of the random numbers
 local function progress() return { adam = adam:state(), random = random:state() } end
 
 for epoch = run.done + 1, epochs do
@@ -74,6 +79,7 @@ local shot = cq.Experiment {
   controller = cq.Controller.open_loop { u = winding[1], hold = 20 },
   objective = function(state) return state:center(finger)[1] end,
 }
+-- a list of circles where the first trial's markers were seen in this step; none at the start
 local function markers(state)
   local list = {}
   if state.step > 0 then

@@ -15,7 +15,8 @@ local world = cq.World {                          -- as in walker2d.lua
 }
 local robot = world.robot
 
--- a walker that learns; its body stays as it is unless it is to be learnt too
+-- an experiment of a walker that learns; its body stays as it is unless `trainable` names its numbers and `body` is
+-- their optimizer
 local function Walker(trainable, body)
   return cq.Experiment {
     world = world, duration = 4, trainable = trainable,

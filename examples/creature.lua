@@ -20,6 +20,7 @@ local world = cq.World {
   robot:at { 0.15, 4.5 * dx, 12.5 * dx - robot.size[3] / 2 },          -- it falls a little
 }
 
+-- x of the robot's centre of mass
 local function place(state) return state:center(robot)[1] end
 local start = robot.position:mean(1):get(1) + 0.15           -- of its middle, at first
 local run = cq.Experiment {

@@ -4,6 +4,7 @@
 -- Size: 768 particles, 600 x 30 steps. Time: 3 s.
 local cq = require "cq"
 
+-- the experiment of a scene; its objective, which is only looked at, is x of its second robot
 local function experiment(scene, duration)
   return cq.Experiment {
     world = cq.World(scene.world), duration = duration, controller = scene.controller,

@@ -13,12 +13,14 @@ local width, height, spacing, x, y = 0.06, 0.4, 0.01, 0.37, 0.05
 -- a force actuator: signal in [-1, 1], of which only a pull counts, and positions {k, 2} in, forces {k, 2} out
 local Tendon = { signals = 1, tension = 0.1 }             -- bends the stalk by a radian
 Tendon.__index = Tendon
+-- forces {k, 2} on the particles at `points` {k, 2}, in the order along the tendon, from a signal u {1}
 function Tendon:force(u, points)
   local n       = points:size(1)
   local segment = points:slice(2, n) - points:slice(1, n - 1)
   local pull    = self.tension * u[1]:relu() * segment / segment:norm(2, true)
   return pull:pad { 0, 1 } - pull:pad { 1, 0 }            -- each segment pulls its two ends together
 end
+-- a tendon along the particles of a group
 local function tendon(group) return setmetatable({ particles = group }, Tendon) end
 
 local world = cq.World {
@@ -42,10 +44,13 @@ local function excursion(state) return state:center("tip"):slice(1, 1) - (x + wi
 
 -- a controller: four leaky averages of what was seen, from which it can tell where the tip comes from
 local random, remembers = cq.random { seed = 3 }, cq.option("memory", true)
+-- a parameter of this shape with random first values
 local function weights(shape) return cq.param(random:normal(shape, { deviation = 0.5 })) end
 local Memory = { params = { w = weights { 1, 4 }, v = weights { 4, 2 }, d = weights { 1, 2 } },
   leak = cq.tensor { 0.5, 0.7, 0.8, 0.9 } }
+-- the averages at the start, {4}
 function Memory:start() return cq.zeros { 4 } end
+-- signals {2} from an observation {1} and the averages {4}, and the new averages; parameters are those of self.params
 function Memory:act(seen, hidden)
   local p, leak = self.params, remembers and self.leak or 0
   seen = 10 * seen                                        -- of the order of 1

@@ -8,7 +8,7 @@ local cq = require "cq"
 
 local dx = 1 / 128
 
--- two particles along each side of a cell, of as many whole cells as fit
+-- a box with two particles along each side of a cell, of as many whole cells as fit
 local function rect(name, x, y, w, h)
   return cq.Shape.box { name = name, at = { x, y }, size = { w, h },
     count = { math.floor(w / dx) * 2, math.floor(h / dx) * 2 } }

@@ -14,17 +14,20 @@ local world = cq.World(scene.world)
 local home, steps, batch, iterations = cq.tensor { 0.5, 0.6 }, 80, 8, cq.option("iterations", 400)
 local random = cq.random { seed = cq.option("seed", 0) }
 local apart = cq.random { seed = 1000 }                      -- for the goals on which it is tested
+-- how many goals there are in a batch {count, 2}; nil for one goal {2}
 local function count_of(goals) return goals.rank == 2 and goals:size(1) or nil end
--- goals around where the head is at rest; without a range the one of the scene
+-- `count` goals {count, 2} from the generator `from`, in a square of edge `range` around where the head is at rest;
+-- without a range the one goal of the scene, {2}
 local function draw(range, count, from)
   if range == 0 then return cq.tensor(scene.goal) end                                -- {2}
   return home + from:uniform({ count, 2 }, { min = -range / 2, max = range / 2 })
 end
 
+-- a function of the state: the groups' motion, followed by ten times the way from home to the goals
 local function observer(goals)
   return function(state) return cq.concat({ state:motion(scene.groups), (goals - home) * 10 }, -1) end
 end
--- mean square of the way that is missing, for one goal or a batch of them
+-- mean square of the way from the head at the end to the goal, for one goal or a batch of them, and the rollout
 local function reach(controller, goals)
   local roll = world:rollout {
     batch = count_of(goals), steps = steps, observer = observer(goals), controller = controller,
@@ -41,6 +44,7 @@ local function Learner(range)
   local params, adam = controller.params, cq.Optimizer.adam { rate = 0.01, schedule = function(i) return 0.993 ^ i end }
   local step = cq.value_and_grad(function(p, goals) return reach(controller:with(p), goals) end)
   local self = { params = params, controller = controller, rollouts = 0, goals = draw(range, 512, apart) }
+  -- one iteration of Adam on a batch of new goals; counts rollouts, and returns the loss
   function self.learn()
     local loss, gradient, roll = step(params, draw(range, batch, random))
     roll:release()

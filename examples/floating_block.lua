@@ -29,7 +29,8 @@ local run = cq.Experiment {
   world = cq.World(scene.world), duration = 20, objective = function(state) return state:center "block"[2] end,
 }
 
--- height of the water away from the block: of the highest particles of its columns
+-- height of the water away from the block, over the tank's floor: a mean over columns of cells of their highest
+-- particles
 local function level(state)
   local top, sum, count = {}, 0, 0
   for _, x in ipairs(state:gather("water", "position"):totable()) do

@@ -38,6 +38,7 @@ local run = cq.Experiment {
   },
   optimizer = cq.Optimizer.adam { rate = 0.05 },
 }
+-- by how much the ball is higher at the end than at first [mm]
 local function height(roll) return (roll.state:center(ball)[2]:item() - scene.place[2]) / MM end
 local before = height(run:rollout(run.params))
 local iterations = cq.option("iterations", plane and 25 or 0)

@@ -8,6 +8,7 @@ local cq = require "cq"
 
 local trials, steps, copies, noise = 10, 200, 10, 1e-3
 local width, height, spacing = 0.1, 0.4, 1 / 80
+-- a box as high as the finger, from x on and w wide
 local function strip(name, x, w)
   return cq.Shape.box { name = name, at = { x, 0 }, size = { w, height }, spacing = spacing }
 end
@@ -23,12 +24,15 @@ local world = cq.World { cells = { 40, 32 }, dx = 1 / 40, dt = 1e-2, substeps = 
 
 -- pulls to the left: for each trial ten random levels of the left muscle, and of the right one up to a quarter
 local random = cq.random { seed = cq.option("seed", 1) }
+-- ten random levels of a signal for each trial, held for a tenth of the steps each: {trials, steps, 1}
 local function levels(least, most)
   return random:uniform({ trials, 10, 1 }, { min = least, max = most }):expand({ trials, 10, steps / 10 }):reshape {
     trials, steps, 1 }
 end
 local pulls = cq.concat({ levels(-1, 1), levels(-1, -0.5) }, -1)
 
+-- simulates a finger with the numbers p for signals {batch, steps, 2}: where its markers are in each step, {steps,
+-- batch, 100, 2}, and the rollout
 local function film(p, u)                                                                      -- {steps, batch, 100, 2}
   local roll = world:rollout {
     robot = finger:with(p), batch = u:size(1), steps = steps, controller = cq.Controller.open_loop(u),
@@ -45,11 +49,13 @@ local params = {
   young = cq.param(1, { min = 0.1, max = 4 }), poisson = cq.param(1, { min = 0, max = 1.6 }),
   density = cq.param(1, { min = 0.1, max = 4 }),
 }
+-- numbers of the material from parameters, that are factors of a guess
 local function values(p) return { young = 15 * p.young, poisson = 0.3 * p.poisson, density = 3 * p.density } end
 
 -- All trials in each evaluation, without chance: L-BFGS wants exact gradients of one function. A mean over the copies
 -- has the same minimum as all of them, and a tenth of their noise squared.
 local mean = cq.stack(seen):mean(1)
+-- mean square distance of all simulated markers, with parameters p, from the mean of the copies; and the rollout
 local function misfit(p)
   local found, roll = film(values(p), pulls)
   return (found - mean):square():sum(-1):mean(), roll

@@ -16,7 +16,9 @@ local params = {
   damping = cq.param(1, { min = 0, max = 20 }),                         -- [1/s]
   origin  = cq.param({ 100, 100 }),                                     -- of the camera [mm]
 }
+-- the numbers that are found, from parameters
 local function values(p) return { young = guess * p.young, damping = p.damping, x = p.origin[1], y = p.origin[2] } end
+-- simulated less measured places of the tip [mm], at each time of the film
 local function residuals(p)
   local roll = bar.world:rollout {
     robot = bar.robot:with { young = guess * p.young }, damping = p.damping, steps = 105,

@@ -20,6 +20,7 @@ local iterations = cq.option("iterations", 12)                           -- of e
 local dx         = cq.option("dx", 2)                                    -- of the grid [mm]
 local data_dx    = cq.option("data-dx", dx)                              -- and that of the finger that is measured
 local designs    = cq.option("design", dim == 2)
+-- raises a formatted error without a position
 local function refuse(...) error((...):format(select(2, ...)), 0) end
 if #wanted ~= #levels then
   refuse("--wanted has %d numbers and --levels %d: a wanted curve has one for each level", #wanted, #levels)
@@ -31,6 +32,7 @@ local run    = cq.Run.open { resume = false }
 
 -- ---- curves, and their gradients ------------------------------------------------------------------------------------
 
+-- { robot, world } of the scene soft_finger, implicit; options: fields of the scene, which are added to
 local function finger(options)
   options.dim, options.max, options.precision, options.dx = dim, 1, "float64", options.dx or dx
   if dim == 2 then options.spacing = options.dx / 2 end
@@ -40,22 +42,25 @@ local function finger(options)
   return { robot = scene.robot, world = cq.World(scene.world) }
 end
 
+-- state at rest under a pressure [kPa], of the body's robot or of another in its place
 local function settle(body, pressure, robot) return (body.world:settle { signals = { pressure }, robot = robot }) end
 
--- how much lower the tip is than it was made, under a pressure [mm]
+-- how much lower the tip is at rest under a pressure [kPa] than it was made [mm]; robot: in place of the body's
 local function drop(body, pressure, robot)
   local tip = body.robot:group "tip"
   local rest = body.world:rollout { steps = 0, robot = robot }.state:center(tip)[2]
   return (rest - settle(body, pressure, robot):center(tip)[2]) / MM
 end
 
+-- a list of drops under all levels of pressure [mm]
 local function curve(body, robot)
   local out = {}
   for k, pressure in ipairs(levels) do out[k] = drop(body, pressure, robot or body.robot):item() end
   return out
 end
 
--- the curve of robot(p), and its slopes by p; nothing where that finger balloons
+-- { p, y, slope }: drops of the finger robot(p) under all levels [mm], and their slopes by the two numbers of p;
+-- nothing where that finger balloons
 local function look(body, robot, p)
   local out = { y = {}, slope = {}, p = p }
   for k, pressure in ipairs(levels) do
@@ -68,7 +73,8 @@ local function look(body, robot, p)
   return out
 end
 
--- sum of squares by the noise's, its gradient and Gauss and Newton's curvature
+-- sum of squares of a look's drops less those aimed at, over the noise; its gradient {2} and its curvature by Gauss and
+-- Newton {2, 2}
 local function misfit(at, aim)
   local sum, g, h = 0, { 0, 0 }, { { 0, 0 }, { 0, 0 } }
   for k, y in ipairs(at.y) do
@@ -82,12 +88,13 @@ local function misfit(at, aim)
   return sum, g, h
 end
 
--- The step of Levenberg and Marquardt, and by how much the sum of squares should fall. A number that would cross its
--- limit ends there; the step of the other number is then the best one for that.
+-- Where a step of Levenberg and Marquardt ends, and by how much the sum of squares should fall. A number that would
+-- cross its limit ends there; the step of the other number is then the best one for that.
 local function step_from(p, g, h, damping, limits)
   local diagonal, b = { h[1][1] * (1 + damping), h[2][2] * (1 + damping) }, h[1][2]
   local det = diagonal[1] * diagonal[2] - b * b
   local way, out = { (b * g[2] - diagonal[2] * g[1]) / det, (b * g[1] - diagonal[1] * g[2]) / det }, {}
+  -- the way of the k-th number, cut off at its limits
   local function clamped(k) return math.max(limits[k][1], math.min(limits[k][2], p[k] + way[k])) - p[k] end
   for k = 1, 2 do
     if clamped(k) ~= way[k] then
@@ -103,9 +110,11 @@ local function step_from(p, g, h, damping, limits)
   return out, -2 * (g[1] * way[1] + g[2] * way[2]) - square
 end
 
--- Levenberg and Marquardt's least squares of two numbers between limits. It ends where the sum would fall by less than
--- the noise explains.
+-- iterations of all searches so far
 local done = 0
+-- Levenberg and Marquardt's least squares of two numbers between limits, from p on: the best look, with `first`, its
+-- first drops, the number of `looks`, and how far it is `off`, root mean square [mm]. It ends where the sum would fall
+-- by less than the noise explains.
 local function descend(body, robot, p, aim, limits)
   local at, damping, looks = look(body, robot, p), 1e-3, 1
   if not at then refuse("a finger of the first guess %g, %g bears no %g kPa", p[1], p[2], levels[#levels]) end
@@ -138,14 +147,15 @@ local seen = (cq.tensor(measured) + random:normal({ #levels }, { deviation = noi
 local series = { { name = "measured, 2 deviations", x = levels, y = seen, colour = "#2160ad", lower = {}, upper = {} } }
 for k, y in ipairs(seen) do series[1].lower[k], series[1].upper[k] = y - 2 * noise, y + 2 * noise end
 
--- by 1 / (C10 + C01), with which the tip goes almost in proportion, and the share of C10
+-- robot of a place (nil: of `body`) whose silicone has p: 1 / (C10 + C01), with which the tip goes almost in
+-- proportion, and the share of C10; the base is ten times as stiff
 local function silicone(p, place)
   local c10, c01 = p[2] / p[1], (1 - p[2]) / p[1]
   return (place or body).robot:with { c10 = { body = c10, base = 10 * c10 }, c01 = { body = c01, base = 10 * c01 } }
 end
 
--- Curvature by C10 and C01, whose slopes are a linear map of those that were found. Its axes are what the curve holds
--- best and worst, as multiples of C10, each with one standard deviation.
+-- Axes of the curvature by C10 and C01, whose slopes are a linear map of those that were found: a weight w, and one
+-- standard deviation of C10 + w C01, which the curve holds best, and of C10 - C01 / w, which it holds worst.
 local function axes(found)
   local s, f, h = 1 / found.p[1], found.p[2], { 0, 0, 0 }
   for _, slope in ipairs(found.slope) do
@@ -166,6 +176,7 @@ for k = 1, starts do
   guess[1] = 1 / (15 + 50 * guess[1])
   local found = descend(body, silicone, guess, seen, { { 1 / 500, 1 / 5 }, { 0, 1 } })
   local s, f = 1 / found.p[1], found.p[2]
+  -- text of a number and its error in percent
   local function error_of(x, truth) return ("%.2f (%+.2f %%)"):format(x, 100 * (x / truth - 1)) end
   print(("start %d: C10 + C01 %.1f, share of C10 %.2f -> %s: C10 %s, C01 %s; %.3f mm off, %d curves"):format(k,
     1 / guess[1], guess[2], error_of(s, C10 + C01), error_of(s * f, C10), error_of(s * (1 - f), C01), found.off,
@@ -180,6 +191,7 @@ series[#series + 1] = { name = "identified", x = levels, y = best.y, colour = "#
 
 -- ---- walls ----------------------------------------------------------------------------------------------------------
 
+-- a frame of a finger at rest under the last level, coloured by its stress
 local function picture(name, place, robot)
   local state = settle(place, levels[#levels], robot)
   return cq.Picture.frame {
@@ -194,6 +206,7 @@ if designs then
   local joints = {}
   for k = 1, 8 do joints[2 * k - 1], joints[2 * k] = (6 + 8 * k) * MM, (10 + 8 * k) * MM end
   joints[16] = nil
+  -- the identified finger with inner walls as thick as p[1] and a roof as thick as p[2] [mm]
   local function walled(p)
     local lengths = {}
     for k = 1, 7 do lengths[2 * k - 1], lengths[2 * k] = p[1] * MM, 4 * MM end

@@ -21,6 +21,7 @@ local LENGTH, HEIGHT, YOUNG, SAG = 0.4, 0.05, 1, 0.02      -- theory lets the ti
 local PINS = 0.77                                   -- cells that pins make a beam shorter by: they hold nodes
 local dx   = HEIGHT / cells
 
+-- modulus of a beam in bending: in plane strain it is higher
 local function stiffness(nu) return dim == 2 and YOUNG / (1 - nu ^ 2) or YOUNG end
 
 -- Timoshenko: what the tip sinks by under the weight of the beam, density 1
@@ -29,8 +30,11 @@ local function theory(nu, gravity)
   return gravity * length ^ 2 * (12 * length ^ 2 / (8 * stiffness(nu) * HEIGHT ^ 2) + 1 / (2 * 5 / 6 * shear))
 end
 
+-- a list by axis; z only in space
 local function box(x, y, z) return dim == 2 and { x, y } or { x, y, z } end
 
+-- How much the tip of a beam sinks by its weight, in parts of what theory says; its last state and its world. settled:
+-- of an implicit search for rest, and not of a damped simulation.
 local function beam(nu, averaging, settled)
   local root, low, spacing = 10 * dx, 24 * dx, dx / 2
   local gravity = SAG * LENGTH / theory(nu, 1)
@@ -54,7 +58,7 @@ end
 
 -- ---- a tube, or a shell ---------------------------------------------------------------------------------------------
 
--- growth of the cavity by that of the closed form
+-- growth of the cavity's size under pressure, in parts of what the closed form says
 local function tube(nu, averaging)
   local scene = require "scenes.balloon" { dim = dim, max = 1, cells = dim == 2 and 12 * cells or 8 * cells,
     damping = 20, poisson = nu, averaging = averaging, precision = "float64" }

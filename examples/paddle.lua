@@ -15,6 +15,7 @@ local transfer = cq.option("transfer", "auto")         -- "apic", or a rate of d
 local dx     = 1 / cq.option("cells", 24)
 local half, height = { 1.5 * dx, 9 * dx }, 1           -- half: of the paddle; height: of the tank
 
+-- one half of the paddle, from x on
 local function side(name, x)
   return cq.Shape.box { name = name, at = { 7 * dx + x, 0 }, size = half, spacing = dx / 2 }
 end
@@ -33,6 +34,7 @@ if transfer ~= "apic" then scene.world.transfer = { decay = tonumber(transfer) o
 local world, steps, hold = cq.World(scene.world), check and 60 or 200, 10
 local first = cq.random { seed = 1 }:normal({ steps / hold, 2 }, { deviation = 0.1 })
 local start = world:rollout({ steps = 0 }).state:center "water"[1]:item()
+-- how far the water's centre of mass is from its first place along x
 local function way(state) return state:center "water"[1] - start end
 
 if check then

@@ -12,13 +12,14 @@ local kPa      = cq.option("pressure", 80)
 local chambers = cq.option("iterations", 4)                  -- that are inflated, one after the other
 local sizes    = { spacing = cq.option("spacing", 1.25), bulk = cq.option("bulk", 20), max = 1e3 * kPa }     -- [mm]
 local run      = cq.Run.open { iterations = chambers, resume = false }
+-- three lengths [mm] of a list of three [m]
 local function mm(list) return 1e3 * list[1], 1e3 * list[2], 1e3 * list[3] end
 
 -- ---- bending --------------------------------------------------------------------------------------------------------
 
 local rise, turn = 0.05, cq.option("turn", 0.1)             -- to full pressure, and for each chamber [s]
 
--- a chamber fills while the one before it empties
+-- signals {4} at a time: a chamber fills while the one before it empties
 local function signals(_, _, t)
   local u, k = { 0, 0, 0, 0 }, math.min(math.floor(t / turn + 1e-6) + 1, 4)
   local part = math.min(1, (t - (k - 1) * turn) / rise)

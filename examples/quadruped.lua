@@ -27,7 +27,9 @@ local bodies = {
   fixed = {}, codesign = { young = within(7, 20), poisson = within(0.2, 0.4), density = within(0.7, 2) },
 }
 
+-- x of the robot's middle
 local function place(state) return state:center(robot)[1] end
+-- an experiment of a walker that learns, with trainable numbers of `bodies`
 local function Walker(name)
   return cq.Experiment {
     world = world, duration = 3, trainable = bodies[name], memory = full and "1 GiB" or nil,

@@ -21,9 +21,11 @@ local world = cq.World {
   walls = cq.Boundary.box { kind = "friction", mu = 0.5 },
   robot:at { 0.15, 0.12 },                       -- it falls a little: one that stands still hardly has a gradient
 }
+-- x of the robot's centre of mass
 local function place(state) return state:center(robot)[1] end
 -- It is to walk, and not to lie: its middle is to sink by 0.012 at most below where it is when the rhinoceros stands.
 local low = robot.position:mean(1):get(2) + 3 * world.dx - 0.012
+-- by how much the robot's middle is below `low`; 0 where it is above
 local function fallen(state) return (low - state:center(robot)[2]):relu() end
 local start = robot.position:mean(1):get(1) + 0.15           -- of its middle, at first
 local run = cq.Experiment {

@@ -31,8 +31,9 @@ local roll = run:rollout(run.params, { on_step = function(state)
 end })
 local measured = math.pi * (#passed - 1) / (passed[#passed] - passed[1])
 print(("it sloshes at %.4f, linear theory %.4f: %+.1f %%"):format(measured, omega, 100 * (measured / omega - 1)))
--- volumes now: J times the initial ones
+-- volume of the water now: J times the particles' first volumes, summed
 local function volume(state) return (state:gather(water, "jacobian") * water.values.volume.tensor):sum():item() end
+-- height of the water's centre over the tank's floor, by half a cell more
 local function height(state) return state:center(water)[2]:item() - scene.corner[2] + scene.dx / 2 end
 print(("after %d steps it has %.4f of its volume, and %.4f of its height"):format(roll.steps * world.substeps,
   volume(roll.state) / volume(still.state), height(roll.state) / height(still.state)))

@@ -21,10 +21,12 @@ local run    = cq.Run.open { iterations = #levels, resume = false }
 
 -- ---- three laws, one curve ------------------------------------------------------------------------------------------
 
+-- stress of a law in uniaxial tension to l times the length
 local function pulled(law, l) return stretch.closed_form(law, "uniaxial", l) end
 local curve = { law = "mooney_rivlin", c10 = C10, c01 = C01 }
 
--- least squares between half and 1.5 times the length: the curve by multiples of two others
+-- least squares between half and 1.5 times the length: by which two multiples of other laws' stresses the curve is met
+-- best; neither is negative
 local function fit(one, other)
   local aa, ab, bb, a, b = 0, 0, 0, 0, 0
   for k = 0, 65 do
@@ -39,7 +41,9 @@ local function fit(one, other)
   return first, second
 end
 
+-- fields of a law of Yeoh with two terms
 local function yeoh(c10, c20) return { law = "yeoh", c10 = c10, c20 = c20, c30 = 0 } end
+-- fields of a law of Ogden with two terms: their moduli, with exponents 1.3 and 4
 local function ogden(first, second)
   return { law = "ogden", mu_1 = first, alpha_1 = 1.3, mu_2 = second, alpha_2 = 4, mu_3 = 0, alpha_3 = 1 }
 end
@@ -49,6 +53,7 @@ print(("fitted: C10 %.2f, C20 %.3f kPa of Yeoh; mu %.2f, %.2f kPa with exponents
 local names = { "Mooney-Rivlin", "Yeoh", "Ogden" }
 local scaled = { c10 = true, c01 = true, c20 = true, c30 = true, mu_1 = true, mu_2 = true, mu_3 = true }
 
+-- a function of a factor of stiffness that gives the law's material
 local function material_of(law)
   return function(stiffness)
     local fields = { bulk = bulk * shear * stiffness, density = DENSITY }
@@ -62,12 +67,14 @@ end
 -- ---- the finger -----------------------------------------------------------------------------------------------------
 
 local rest, duration = rise + hold, #levels * (rise + hold)
+-- pressure at a time [kPa]: in turn to each level, in a time `rise`, then held
 local function pressure(t)
   local k = math.min(#levels, math.floor(t / rest + 1e-6) + 1)
   local before = levels[k - 1] or 0
   return before + (levels[k] - before) * math.min(1, (t - (k - 1) * rest) / rise)
 end
 
+-- the scene of a finger of this law's material, and its experiment; explicit without an integrator
 local function finger(law, integrator)
   local scene = require "scenes.soft_finger" { dim = dim, max = 1, damping = 20, precision = "float64",
     material = material_of(law) }
@@ -80,7 +87,8 @@ local function finger(law, integrator)
   }
 end
 
--- where the tip is under each level [mm], chambers' size, the solver's counts, and seconds
+-- Simulates a finger. A table: how much lower the tip is [mm] and the chambers' volume by the first, for each level;
+-- least J, the solver's counts, seconds, experiment and scene.
 local function bend(law, integrator)
   local scene, shot = finger(law, integrator)
   local out, start = { tip = {}, air = {}, shot = shot, scene = scene }, nil
@@ -99,6 +107,7 @@ local function bend(law, integrator)
 end
 
 local series = {}
+-- prints a finger's numbers, and adds them to the curves
 local function tell(name, out)
   local x, y, words = { 0 }, { 0 }, {}
   for k, level in ipairs(levels) do

@@ -19,7 +19,8 @@ local DT, LENGTH, DEPTH, HEIGHT = 2e-3, 110, 80, 40    -- of the tank, and of th
 local DAMPING = { air = 30, water = 5 }                           -- on the way to rest; water damps by itself
 local run = cq.Run.open { iterations = #levels, resume = false }
 
--- The finger with its root at the wall, with water or in air: gravity, walls and steps are the same.
+-- { world, finger, tip }: a finger with its root at the wall, with water or in air; gravity, walls and steps are the
+-- same.
 local function tank(wet)
   local scene = require "scenes.soft_finger" { dim = 2, max = 1 }
   local corner, room = { ROOT * MM, ROOT * MM }, { ROOT * MM, (ROOT + HEIGHT) * MM }
@@ -40,17 +41,20 @@ end
 
 -- ---- the curve: rest without pressure, and then one level after the other -------------------------------------------
 
+-- pressure at a time [kPa]: none first, then in turn to each level, in a time `rise`, and held
 local function held(t)
   local k = math.floor(t / (rise + hold) + 1e-9)                       -- 0: no pressure yet
   local before, now = levels[k - 1] or 0, levels[k] or 0
   return before + (now - before) * math.min(1, (t - k * (rise + hold)) / rise)
 end
 
+-- the robot with the positions and deformations that it has in the state
 local function fields_of(state, robot)
   return robot:with { position = state:gather(robot, "position"), deformation = state:gather(robot, "deformation") }
 end
 
--- Where the tip rests under each level, by its way from where it rests under none [mm]; and all bodies at that rest.
+-- A table: `way` of the tip under each level from its rest without pressure, `height` of the tip in that rest above
+-- where it was made [mm], all robots in that rest, and positions and deformations under the last level.
 local function load_slowly(place, damping)
   local out, each = { way = {}, height = {} }, math.floor((rise + hold) / DT + 0.5)
   local first
@@ -74,8 +78,8 @@ end
 
 -- ---- the answer to a step of pressure -------------------------------------------------------------------------------
 
--- How much lower the tip is at each time [mm], its farthest, and the times of a half and of nine tenths of that [ms];
--- without damping.
+-- Of a step of pressure on robots at rest, without damping, a table: how much lower the tip is at each time [mm], the
+-- most of it, and the times of a half and of nine tenths of that [ms].
 local function answer(place, rest)
   local out = { time = { 0 }, way = { 0 } }
   local first
@@ -125,6 +129,7 @@ print(("water lets it go %.0f %% as far under %g kPa, and takes %.1f times as lo
 
 -- ---- the picture: both under the last level, and both curves --------------------------------------------------------
 
+-- a frame of a finger, and of its water, under the last level
 local function shown(one, medium)
   local world, last = one.place.world, one.slow.last
   local groups, bodies, volumes, n = {}, {}, {}, 0
@@ -143,6 +148,7 @@ local function shown(one, medium)
   }
 end
 
+-- a plot of curves; x, y: labels
 local function plot(series, x, y)
   return cq.Plot { width = 700, height = 400, series = series, x_label = x, y_label = y }
 end

@@ -29,11 +29,13 @@ local start = left + 0.1 + length / 2                        -- of its middle
 
 -- where its blocks are and how they move, and a clock: without one it must first find a rhythm
 local eyes, frequency = cq.Observer.centroid { groups = robot.groups, velocity = true }, 2
+-- the observation: of the eyes, then of the clock
 local function observe(state)
   local phase = 2 * math.pi * frequency * state.time
   return cq.concat { eyes:observe(state), clock * cq.tensor { math.sin(phase), math.cos(phase) } }
 end
 
+-- x of the robot's centre of mass
 local function place(state) return state:center(robot)[1] end
 local run = cq.Experiment {
   world = world, duration = 4, observer = observe,

@@ -14,6 +14,7 @@ local world  = cq.World { cells = { 60, 30 }, dx = 1 / 30, dt = 1e-2, substeps =
   block }
 local target = cq.tensor { 1.3, 0.3 }
 
+-- the rollout of the block thrown with p.velocity
 local function throw(p, on_step)
   return world:rollout { robot = block:with { velocity = p.velocity }, steps = 150, on_step = on_step }
 end

@@ -9,6 +9,7 @@
 -- Size: 1,600 particles, 1,000 x 10 steps, 540 iterations. Time: not measured.
 local cq = require "cq"
 
+-- fields of the experiment, with cells of the grid larger by the factor level.coarsen
 local function balancer(level)
   local k = level.coarsen
   local dx = 0.01 * k
@@ -34,6 +35,7 @@ local function balancer(level)
   }
 end
 
+-- a schedule of the rate, down to a tenth
 local function falling(from) return cq.Schedule.linear { from = from, to = from / 10 } end
 local plan = cq.Plan {
   name = "balancer", optimizer = cq.Optimizer.adam { rate = 0.01 },

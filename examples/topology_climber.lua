@@ -9,6 +9,8 @@ local cq = require "cq"
 
 local FULL = 9.8
 
+-- fields of the experiment, with cells of the grid larger by the factor level.coarsen; level may have a duration and
+-- substeps
 local function climber(level)
   local k, duration = level.coarsen, level.duration or 1
   local dx = 0.01 * k
@@ -17,7 +19,8 @@ local function climber(level)
     material  = cq.Material.neo_hookean { young = 1e5, poisson = 0.4, density = 1000 },
     actuators = cq.Actuator.isotropic { count = 4, max = 1e4 },
   }
-  -- The walls have only the nodes behind their surfaces: those on them would hold the block's sides from the start.
+  -- A wall of the shaft at x. It has only the nodes behind its surface: those on it would hold the block's sides from
+  -- the start.
   local function side(name, x, normal)
     return cq.Boundary.half_plane { name = name, point = { x, 0 }, normal = { normal, 0 }, kind = "sticky",
       separable = true }
@@ -36,7 +39,8 @@ local function climber(level)
   }
 end
 
--- Gravity that grows by 0.1 where the climber rises by enough, and is less by 0.2 where it does not by half of that.
+-- A function (iteration, history) that gives gravity: up to FULL, it grows by 0.1 where the climber rises by enough,
+-- and is less by 0.2 where it does not by half of that; FULL after the last iteration.
 local function borne(from, begins, last)
   return function(i, history)
     local gravity, waited, enough = from, 0, 0.04

@@ -8,6 +8,7 @@
 -- Size: 8,000 particles, 1,000 x 4 steps, 920 iterations. Time: 100 min of a busy machine with --substeps 10.
 local cq = require "cq"
 
+-- fields of the experiment, with cells of the grid larger by the factor level.coarsen
 local function rotator(level)
   local k = level.coarsen
   local dx = 0.01 * k
@@ -21,7 +22,8 @@ local function rotator(level)
     substeps = cq.option("substeps", 4),
     walls = cq.Boundary.box { kind = "sticky", separable = true, inset = 3 * dx }, block:at { 0.45, 3 * dx, 0.45 },
   }
-  -- the angle turned about the vertical: angular momentum by the polar moment of inertia (eq. 36)
+  -- the angle turned about the vertical in a control step: angular momentum by the polar moment of inertia, both about
+  -- the centre of mass (eq. 36), times its duration
   local function turned(state)
     local motion = state:motion(block)
     local x, v = motion:slice(1, 3), motion:slice(4, 6)

@@ -11,6 +11,7 @@ local HILL, PERIOD, FRONT = 0.02, 0.2, 0.3              -- as high as a tenth of
 local material = cq.Material.neo_hookean { young = 1e5, poisson = 0.4, density = 1000 }
 local actuators = cq.Actuator.isotropic { count = 4, max = 1e4 }
 
+-- a wall: hills from `floor` upwards, of the shape of a cosine
 local function hills(floor)
   local heights, spacing = {}, 0.005
   for k = 0, math.floor(0.7 / spacing + 0.5) do
@@ -20,6 +21,7 @@ local function hills(floor)
     kind = "sticky", separable = true }
 end
 
+-- fields of the experiment, with cells of the grid larger by the factor level.coarsen
 local function walker(level)
   local k = level.coarsen
   local dx = 0.01 * k
@@ -36,7 +38,7 @@ local function walker(level)
   }
 end
 
--- the body from its files, in the place where it was made
+-- the printed robot from STL files, of its whole and of each signal's part, in the place where it was made
 local function read_again(design, paths, spacing)
   local parts = {}
   for _, path in ipairs(paths) do

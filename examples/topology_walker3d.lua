@@ -6,6 +6,7 @@
 -- Size: 8,000 particles, 500 x 10 steps, 650 iterations. Time: 40 min of one core.
 local cq = require "cq"
 
+-- fields of the experiment, with cells of the grid larger by the factor level.coarsen
 local function walker(level)
   local k = level.coarsen
   local dx = 0.01 * k

@@ -37,12 +37,15 @@ class Server:
             raise RuntimeError(f"cqlua {self.facts['cqlua']} speaks version {self.facts['protocol']} of the frames and "
                                f"this cqlua_env.py version {PROTOCOL}: take the file that came with this cqlua")
 
+    # `count` bytes of the process's output; EOFError where it ends before
     def read(self, count):
         data = self.process.stdout.read(count)
         if len(data) < count:
             raise EOFError
         return data
 
+    # The bytes that answer a frame. RuntimeError: cqlua answered by an error, or by no frame, or ended; in the last two
+    # cases the process is closed.
     def ask(self, name, data=b""):
         try:
             self.process.stdin.write(HEAD.pack(name.ljust(8).encode(), len(data)) + data)
@@ -64,6 +67,7 @@ class Server:
             raise RuntimeError(reply.decode())
         return reply
 
+    # Ends the process by the end of its input, and waits for it.
     def close(self):
         try:
             self.process.stdin.close()
@@ -88,13 +92,17 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, self.num_envs)
         self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, self.num_envs)
 
+    # an array {scenes, observations} of single precision, from bytes of a frame
     def observations(self, data):
         return np.frombuffer(data, "<f8").reshape(self.num_envs, self.size).astype(np.float32)
 
+    # Begins all scenes again: observations {scenes, size}, and no infos. options are not read.
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         return self.observations(self.server.ask("reset", b"" if seed is None else struct.pack("<q", seed))), {}
 
+    # One step of all scenes for actions {scenes, signals}: observations, rewards, terminated, truncated, infos.
+    # ValueError: another shape.
     def step(self, actions):
         actions = np.asarray(actions, "<f8")
         if actions.shape != self.action_space.shape:
@@ -132,12 +140,15 @@ class Env(gymnasium.Env):
         self.observation_space = self.vector.single_observation_space
         self.action_space = self.vector.single_action_space
 
+    # The first observation and no infos; with a seed the scene begins anew even where it has just done so.
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         # the scene has begun again already where its episode has ended
         z, self.begun = self.begun, None
         return (self.vector.reset(seed=seed)[0][0] if z is None or seed is not None else z), {}
 
+    # One step: the observation, at the end of an episode its last one, reward, terminated, truncated, and infos with
+    # "failed".
     def step(self, action):
         z, reward, terminated, truncated, infos = self.vector.step(np.asarray(action)[None])
         done = bool(terminated[0] or truncated[0])

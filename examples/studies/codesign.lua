@@ -18,6 +18,7 @@ local iterations, full = cq.option("iterations", 100), cq.option("full", false)
 local fine, ends = full or cq.option("fine", false), cq.option("ends", false)
 local start, length = 0.35, 0.3                                  -- of its middle at first; a body length
 
+-- an experiment of a biped whose trainable numbers are those of a point of the study
 local function biped(point, seed)
   local setup = { trained = point, seed = seed, count = cq.option("count", full and 40 or fine and 20 or 10) }
   if fine then

@@ -8,6 +8,7 @@ local cq = require "cq"
 
 local iterations = cq.option("iterations", 40)
 
+-- an experiment of a walker whose linear controller learns at this rate of Adam
 local function walker(rate, seed)
   local robot = cq.Robot(require "scenes.walker2d" { count = 10 })
   return cq.Experiment {

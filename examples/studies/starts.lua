@@ -9,6 +9,7 @@ local cq = require "cq"
 local iterations, steps = cq.option("iterations", 120), 80
 local truth = { young = 20, density = 2.33 }
 
+-- a box as high as the finger, from x on and w wide
 local function strip(name, x, w) return cq.Shape.box { name = name, at = { x, 0 }, size = { w, 0.4 },
   spacing = 1 / 60 } end
 local finger = cq.Robot {
@@ -22,6 +23,7 @@ local world = cq.World { cells = { 40, 32 }, dx = 1 / 40, dt = 1e-2, substeps = 
 -- the same pulls for all: eight random levels of each muscle
 local levels = cq.random { seed = 5 }:uniform({ 8, 1, 2 }, { min = -1, max = 1 }):expand({ 8, steps / 8,
   2 }):reshape { steps, 2 }
+-- where the markers of a finger with the numbers p are in each step, {steps, 40, 2}
 local function film(p)
   return world:rollout {
     robot = finger:with(p), steps = steps, controller = cq.Controller.open_loop(levels),
@@ -36,6 +38,7 @@ return cq.Study {
     local seen   = film(truth)
     -- trained are factors of the guess, so that one rate suits both
     local params = { young = cq.param(1, { min = 0.02 }), density = cq.param(1, { min = 0.02 }) }
+    -- numbers of the material from factors
     local function values(p) return { young = guess.young * p.young, density = guess.density * p.density } end
     local descend = cq.value_and_grad(function(p) return (film(values(p)) - seen):square():sum(-1):mean() end)
     local adam    = cq.Optimizer.adam { rate = 0.05, schedule = function(i) return 0.98 ^ i end }
