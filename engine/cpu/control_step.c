@@ -441,7 +441,7 @@ static void cross_sorting(cq_scene *s, cq_worker *worker, cq_arrangement *to) {
 }
 
 // Reverses one recorded engine step, by all workers: adjoints of G2P, of the grid or the implicit solve, of cables,
-// then of P2G. An error: the implicit adjoint did not converge, no memory.
+// then of P2G. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE where an implicit adjoint did not converge.
 static cq_status reverse_step(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t substep) {
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);
