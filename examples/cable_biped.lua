@@ -25,6 +25,7 @@ local start, length = 0.3, robot.size[1]                     -- of its middle, a
 -- earlier, and noise. Each is held over a tenth of a time unit, for signals that change in every step tremble.
 local duration, hold, frequency, lag = 4, 20, 1.6, 0.2
 local rows = duration / (hold * world.control_dt)
+-- signals {rows, 4} of that swing, with noise of this seed
 local function first_signals(seed)
   local swing = {}
   for i = 1, rows do
