@@ -116,8 +116,9 @@ CQ_KERNEL read_portions(const __grid_constant__ cq_reading r, int32_t components
   }
 }
 
-// Adds up the portions of each {scene, group, component} in a fixed order. A warp works on each; its lanes take
-// portions in turn.
+// Kernel after read_portions: sets r.sum to the sums over portions of each {scene, group, component}, in a fixed order,
+// and r.out to these, or for a mean or moment to these over component 0, the weight. Nothing where the run has ended.
+// components: their number, 1 for weights alone. A warp works on each sum; its lanes take portions in turn.
 CQ_KERNEL read_groups(const __grid_constant__ cq_reading r, int32_t components) {
   const int64_t all = is_computed(&r) ? (int64_t)r.batch * r.groups * components : 0,
                 first = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x;

@@ -19,7 +19,8 @@ local function mm(list) return 1e3 * list[1], 1e3 * list[2], 1e3 * list[3] end
 
 local rise, turn = 0.05, cq.option("turn", 0.1)             -- to full pressure, and for each chamber [s]
 
--- signals {4} at a time: a chamber fills while the one before it empties
+-- a controller, of observation, memory and time [s]: signals {4}. Each chamber is filled once, while the one before it
+-- empties; the last stays full
 local function signals(_, _, t)
   local u, k = { 0, 0, 0, 0 }, math.min(math.floor(t / turn + 1e-6) + 1, 4)
   local part = math.min(1, (t - (k - 1) * turn) / rise)

@@ -121,8 +121,9 @@ CQ_INLINE double dot_of_chunk(const real *x, const real *y) {
   return part[0];
 }
 
-// Adjoint of load_actuation for a range: s->actuation_adj, gradients of stresses, forces and pressures, is added to
-// the gradients of weights, forces and signals, and cleared.
+// Adjoint of load_actuation for a range of chunks, beside other ranges at the same time: adds s->actuation_adj of its
+// chunks, gradients of stresses, forces and pressures, to the range's row of s->signals_partial, which sum_signals adds
+// up, to s->forces_adj, and to the gradients of weights where they are wanted; then clears it.
 static void load_actuation_adj(cq_scene *s, int32_t range) {
   const cq_model *m = s->model;
   const cq_arrangement *a = s->arrangement;

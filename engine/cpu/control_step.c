@@ -301,8 +301,9 @@ static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, Gone 
   return CQ_OK;
 }
 
-// (E49) At the end of a control step: moves J of liquids towards the mean of their neighbours, in a new live state. By
-// all workers together; CQ_OK or CQ_MEMORY.
+// (E49) At the end of a control step: moves J of liquids towards the mean of their neighbours, in a new live state, and
+// releases the one before; does nothing where pressure is not smoothed. By all workers together; CQ_OK, or CQ_MEMORY,
+// where the live state stays.
 static cq_status average_volume(cq_scene *s, cq_worker *worker) {
   if (!(s->model->volume_share > 0)) return CQ_OK;
   cq_worker_wait(worker);

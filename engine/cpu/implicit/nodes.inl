@@ -340,8 +340,9 @@ static void project(cq_scene *s, const int32_t block, const int which) {
   }
 }
 
-// (E87) Adds to the sums the squared norms, by M^-1, of residual, inertia and forces of a block at VELOCITY, and of
-// the rounding of the residual.
+// (E87) Adds to the entries RESIDUAL, INERTIA, INNER (forces), MOVED and NOISE (rounding of the residual) of sum
+// {CQ_SUM_COUNT} the squared norms by M^-1 on a block at VELOCITY. Sets REST to the residual, with friction, on what
+// contacts leave free.
 static void norms(cq_scene *s, int32_t block, double *sum) {
   const Row mask = velocity_mask(), fall = fall_row(s);
   const real inertia = inertia_of(s);
@@ -519,8 +520,10 @@ static void shrink(cq_scene *s, int32_t block, double factor, double *sum) {
 
 // ---- the end of a step ----------------------------------------------------------------------------------------------
 
-// Ends a step on a block of nodes: VELOCITY goes to where g2p reads it, velocities and masses to the record
-// {record_nodes, 4}, the contacts that hold to `held`, and impulses of walls are added up.
+// Ends a step on a block of nodes, beside other blocks at the same time: copies VELOCITY to s->grid_v, where g2p reads
+// it; writes velocity and mass of each node to the step's record, reals {record_nodes, 4}, and to held {record_nodes},
+// for nodes that walls or pins may hold, the bits of the contacts that do, sliding ones too; adds the impulses of walls
+// to those of the control step where they are read. record, held: or NULL.
 static void finish(cq_scene *s, int32_t block, void *record, uint64_t *held) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   const real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);

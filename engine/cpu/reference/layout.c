@@ -199,8 +199,8 @@ static int32_t make_cells(const cq_model *m, cq_reference *r, const sorted *o) {
   return chunks;
 }
 
-// Sets r->order: the particle of each slot in the chunks of its vector of cells, -1 for an empty slot; and which lanes
-// have particles.
+// Sets r->order, the particle of each slot in the chunks of each vector of cells, -1 for an empty slot, and
+// r->cells_of_chunk; marks the lanes that have particles in r->used and in `used` of r->cells, which are 0 before.
 static void fill_order(cq_reference *r, const sorted *o) {
   for (int64_t slot = 0; slot < (int64_t)r->chunks * CQ_CHUNK; slot++) r->order[slot] = -1;
   for (int32_t k = 0; k < r->cells_count; k++) {
@@ -320,7 +320,8 @@ static cq_status find_nodes(cq_scene *s, const sorted *o) {
   return CQ_OK;
 }
 
-// Lists the cells of bodies that have an empty one beside them (r->rim): only there can another body come near.
+// Lists in r->rim, r->rim_count of them, the cells of bodies that have a cell without particles of their own body beside
+// them along an axis: only there can another body come near. After reserve and fill_order.
 static void find_rim(cq_scene *s, const sorted *o) {
   const cq_model *m = s->model;
   cq_reference *r = &s->reference;

@@ -274,7 +274,8 @@ static void observe(cq_scene *s, const cq_slice *in, int32_t range) {
 
 // ---- surfaces -------------------------------------------------------------------------------------------------------
 
-// Sets x to where a node of a body is in the state `in`.
+// Sets x {dim} to the place of a node in the state `in` [length]. node: its number among the nodes of all bodies, as in
+// cq_rim.
 static void rim_node(const cq_scene *s, const cq_slice *in, int64_t node, double x[3]) {
   EACH(i) x[i] = (double)s_value(nodes_of(s, s->reference.rest, i)[node] + nodes_of(s, in->nodes, U + i)[node]);
 }

@@ -81,7 +81,7 @@ typedef struct {
 } FluidCap;
 
 // (E41) The J at which a fluid cavitates, by its tension, exponent and bulk modulus, and the terms that its
-// derivatives need.
+// derivatives need. Where x <= 0 the fluid bears any tension, and jac is 1 but no bound: ask fluid_excess.
 CQ_INLINE FluidCap fluid_cap(const MaterialPoint *at) {
   FluidCap cap;
   cap.x = (real)1 - at->c[FLUID_EXPONENT] * at->c[FLUID_TENSION] / at->c[FLUID_BULK];

@@ -21,7 +21,8 @@ function normalizer.new(width)
   return setmetatable({ mean = T.zeros { width }, variance = T.ones { width }, count = 1e-4 }, Normalizer)
 end
 
----Takes rows {rows, width} into the mean and the variance.
+---Adds rows {rows, width} to those that mean and variance are of: all rows so far count alike. Mean and variance are
+---new tensors afterwards.
 ---@param rows cq.Tensor
 function Normalizer:update(rows)
   local n, total = rows:size(1), self.count + rows:size(1)

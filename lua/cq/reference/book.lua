@@ -133,7 +133,8 @@ function Book:remember_classes(type)
   end
 end
 
--- A method that is annotated as a field of a class, fun(self: cq.Tensor, ...), as the annotation of a function.
+-- The annotation of a function, a new table without self, of a method that is annotated as a field of a class,
+-- fun(self: cq.Tensor, ...). Fails where item.type is no fun(...). class: for its path.
 local function field_method(item, class)
   local inside, result = item.type:match "^fun(%b())%s*:?%s*(.*)$"
   local params = types.fields("{" .. inside:sub(2, -2) .. "}")

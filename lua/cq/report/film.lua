@@ -282,8 +282,9 @@ end
 
 -- ---- curves ---------------------------------------------------------------------------------------------------------
 
--- Appends a curve over time to out, with a series for each of up to 32 columns of rows {steps, k}. def: { title, unit,
--- factor }.
+-- Appends a curve over time to the list out, a table for the page, with a series for each of the first 32 columns of
+-- rows {steps, k}, row i at the time i dt, thinned to 1,000 points. def: { title, unit, factor = 1 }; names: a list, in
+-- which a column without a name gets its number.
 local function add_curves(out, def, rows, names, dt)
   local steps, count = rows:size(1), rows:size(2)
   local every = math.max(1, math.ceil(steps / CURVE))

@@ -261,7 +261,10 @@ local function of_world(world, def, entry)
   return tensor, per_scene
 end
 
----All that a rollout sets.
+---All that a rollout sets, by the names of fields, without those that nobody gives: fields of the world and its walls
+---come from def, all others from the robots. Errors: values of a wrong shape or batch, not finite or out of bounds;
+---fields of walls in a world without such walls; an actuator that needs weights and has none; a start outside the world
+---or in a wall.
 ---@param world cq.World
 ---@param def { batch: integer? }    and the fields of the world by their names
 ---@param list cq.Robot[]            from bodies

@@ -184,8 +184,8 @@ local function write_error(path, problem)
   schema.fail("%s cannot be written: %s; what was written before is kept", path, tostring(problem))
 end
 
--- Writes the file again with the given lines below its head, and opens it to go on behind them. Errors: it cannot be
--- written.
+-- Replaces the file as a whole by its columns and the given lines, texts without line ends, and opens it to append. The
+-- list `lines` gets an empty text at its end. Errors: the file cannot be written.
 function History:rewrite(lines)
   lines[#lines + 1] = ""
   local all = table.concat(self.columns, ",") .. "\n" .. table.concat(lines, "\n")
