@@ -12,22 +12,36 @@ static size_t lists_size(const cq_device *to, const cq_device *from) {
   return ((size_t)to->batch + 1 + taken + (size_t)to->batch + (size_t)from->batch) * sizeof(int32_t);
 }
 
-// Writes which scenes of `from` each scene of `to` takes. scene {batch}: of each scene of d the one of the other
-// rollout, -1: none; d is one of the two. Returns the end of the list.
-static int32_t *list_scenes(const cq_device *d, const cq_device *to, const int32_t *scene, int32_t *first) {
-  int32_t *list = first + to->batch + 1, count = 0;
-  for (int32_t s = 0; s < to->batch; s++) {
+// Writes for each scene of d the one that it goes on from, scene {batch}, -1: none. Returns the end of the list.
+static int32_t *list_sources(const cq_device *d, const int32_t *scene, int32_t *first) {
+  int32_t *list = first + d->batch + 1, count = 0;
+  for (int32_t s = 0; s < d->batch; s++) {
     first[s] = count;
-    if (to == d && scene[s] >= 0) list[count++] = scene[s];
-    for (int32_t k = 0; to != d && k < d->batch; k++)
-      if (scene[k] == s) list[count++] = k;
+    if (scene[s] >= 0) list[count++] = scene[s];
   }
-  first[to->batch] = count;
+  first[d->batch] = count;
   return list + count;
 }
 
-// Sends the lists of what `to` takes from `from` to the device and points t at them; scene, d: as in list_scenes. The
-// memory that they lie in is that of d.
+// Writes for each scene of `from` those of d that go on from it, in their order. Returns the end of the list.
+static int32_t *list_followers(const cq_device *d, const cq_device *from, const int32_t *scene, int32_t *first) {
+  int32_t *list = first + from->batch + 1;
+  memset(first, 0, ((size_t)from->batch + 1) * sizeof *first);
+  for (int32_t s = 0; s < d->batch; s++)
+    if (scene[s] >= 0) first[scene[s] + 1]++;
+  for (int32_t s = 0; s < from->batch; s++) first[s + 1] += first[s];
+  const int32_t count = first[from->batch];
+  // each first is the next free place of its scene while the list is filled, and moves on by what the scene has
+  for (int32_t s = 0; s < d->batch; s++)
+    if (scene[s] >= 0) list[first[scene[s]]++] = s;
+  for (int32_t s = from->batch; s > 0; s--) first[s] = first[s - 1];
+  first[0] = 0;
+  return list + count;
+}
+
+// Sends the lists of the scenes that `to` takes from `from` to the device, in memory of d, and points t at them. d: the
+// one of the two rollouts that goes on; scene {batch of d}: the scene of the other that each of its scenes goes on
+// from, -1: none.
 static cq_status send_lists(cq_device *d, const cq_device *to, const cq_device *from, const int32_t *scene,
                             cq_taking *t) {
   const size_t bytes = lists_size(to, from);
@@ -35,7 +49,7 @@ static cq_status send_lists(cq_device *d, const cq_device *to, const cq_device *
   if (status) return status;
   int32_t *lists = (int32_t *)cq_alloc(1, bytes, what);
   if (!lists) return CQ_MEMORY;
-  int32_t *nodes = list_scenes(d, to, scene, lists);
+  int32_t *nodes = to == d ? list_sources(d, scene, lists) : list_followers(d, to, scene, lists);
   const int32_t *on_device = (const int32_t *)d->taken->data;
   t->first = on_device;
   t->scene = on_device + to->batch + 1;

@@ -209,8 +209,8 @@ static void spread(const cq_device *d, int32_t step, int32_t rows, const double 
   }
 }
 
-// Copies gradients of gravity from `from`, a host copy of the device's {rows, batch, 3}, to the rollout's {steps, batch,
-// dim}, in the place of those of `rows` control steps from `step` on.
+// Copies gradients of gravity from `from`, a host copy of the device's {rows, batch, 3}, to the rollout's {steps,
+// batch, dim}, in the place of those of `rows` control steps from `step` on.
 static void spread_gravity(const cq_device *d, int32_t step, int32_t rows, const double *from) {
   const size_t dim = (size_t)d->model->dim, batch = (size_t)d->batch;
   for (size_t k = 0; k < (size_t)rows * batch; k++)

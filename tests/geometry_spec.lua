@@ -212,6 +212,8 @@ describe("a mesh file", function()
       fails("is cut off in a facet", open, stl("solid a\n" .. facet .. rest))
     end
     fails('is cut off: it ends without "endsolid"', open, stl("solid a\n" .. facet))
+    fails("is cut off in a facet", open, stl("solid a\n" .. facet .. "facet\nvertex 0 0 0\nvertex 1 0 0\nendsolid\n"))
+    fails("is cut off in a facet", open, stl("solid a\n" .. facet .. "endsolid\nfacet\nvertex 0 0 0\n"))
     fails("a byte of zero", open, stl "solid a\nvertex 1 2 3\0\n")
     os.execute(("mkdir '%s/b.obj'"):format(folder))
     fails("it is a folder", open, folder .. "/b.obj")

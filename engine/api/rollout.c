@@ -256,18 +256,24 @@ static cq_status check_from(const cq_rollout *r, const cq_rollout *from, const i
   return CQ_OK;
 }
 
-// Begins a rollout with the values that were set, each scene s with scene[s] >= 0 in the live state of scene[s] of
-// `from`, a rollout of the same world; where scene[s] is -1, at its own start. scene {B}. CQ_OK or an error.
-cq_status cq_rollout_begin_from(cq_rollout *r, const cq_rollout *from, const int32_t *scene) {
-  const cq_status status = check_from(r, from, scene);
-  if (status) return status;
+// CQ_OK if total Lagrangian bodies of scenes with these values {batch} have the undeformed shapes of the scenes that
+// they go on from, else CQ_INVALID.
+static cq_status check_shapes(const cq_rollout *r, const cq_values *values, const cq_rollout *from,
+                              const int32_t *scene) {
   for (int32_t s = 0; s < r->def.batch; s++)
-    if (scene[s] >= 0 &&
-        !cq_values_have_same_shapes(&r->world->model, &r->values_next[s], &from->values[scene[s]]))
+    if (scene[s] >= 0 && !cq_values_have_same_shapes(&r->world->model, &values[s], &from->values[scene[s]]))
       return cq_fail(CQ_INVALID,
                      "a rollout of total Lagrangian steps goes on from a state of the same undeformed shape, and the "
                      "positions of the robot are others here");
-  return begin(r, from, scene);
+  return CQ_OK;
+}
+
+// Begins a rollout with the values that were set, each scene s with scene[s] >= 0 in the live state of scene[s] of
+// `from`, a rollout of the same world; where scene[s] is -1, at its own start. scene {B}. CQ_OK or an error.
+cq_status cq_rollout_begin_from(cq_rollout *r, const cq_rollout *from, const int32_t *scene) {
+  cq_status status = check_from(r, from, scene);
+  if (!status) status = check_shapes(r, r->values_next, from, scene);
+  return status ? status : begin(r, from, scene);
 }
 
 // At step 0 of a rollout that went on from `from`, before gradients are read: moves the adjoint of its first state to
@@ -275,6 +281,7 @@ cq_status cq_rollout_begin_from(cq_rollout *r, const cq_rollout *from, const int
 // cq_rollout_begin_from. CQ_OK or an error.
 cq_status cq_rollout_pass_adjoint(cq_rollout *r, cq_rollout *from, const int32_t *scene) {
   cq_status status = from ? check_from(r, from, scene) : CQ_OK;
+  if (!status && from) status = check_shapes(r, r->values, from, scene);
   if (status) return status;
   if (!r->adjoint || cq_memo_at(r->memo) || r->finished)
     return cq_fail(CQ_INVALID, "the adjoint of a first state is passed on at step 0, before gradients are read");
@@ -320,7 +327,9 @@ cq_status cq_rollout_ready_adjoint(const cq_rollout *r, int32_t count) {
 
 // Makes control steps that were checked before, and notes whether the rollout failed. CQ_OK or the error of a step.
 cq_status cq_rollout_forward(cq_rollout *r, const cq_controls *controls) {
+  const int32_t before = cq_memo_at(r->memo);
   const cq_status status = cq_memo_run(r->memo, controls);
+  if (cq_memo_at(r->memo) < before) r->began = 0;   // interrupted while steps were made again
   r->failed = status == CQ_UNSTABLE || status == CQ_MEMORY || status == CQ_DEVICE;
   if (!status) r->adjoint = 0;   // the adjoint belonged to the state before
   return status;

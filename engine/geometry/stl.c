@@ -64,9 +64,10 @@ static cq_status read_text(cq_mesh *m, mesh_text *text) {
   place at = BETWEEN_FACETS;
   cq_status status = mesh_text_begin(text);
   for (char *line; !status && (line = mesh_text_line(text));) {
-    if (mesh_text_is(line, "endsolid")) at = AFTER_SOLID;
+    const int begins = mesh_text_is(line, "facet") || mesh_text_is(line, "vertex");
+    if (mesh_text_is(line, "endsolid")) at = f.have ? IN_FACET : AFTER_SOLID;
     else if (mesh_text_is(line, "solid") || mesh_text_is(line, "endfacet")) at = BETWEEN_FACETS;
-    else if (*line && at != AFTER_SOLID) at = IN_FACET;
+    else if (begins || (*line && at != AFTER_SOLID)) at = IN_FACET;
     if (mesh_text_is(line, "solid")) {
       char name[MESH_PART_NAME] = "";
       sscanf(line + 5, " %63s", name);

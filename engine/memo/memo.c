@@ -14,8 +14,9 @@ struct cq_memo {
   int32_t block;             // control steps of a block: as many as there are records
   cq_record **records;       // {block}; record of step i is i % block
   int32_t record_capacity, record_count;  // places in `records`, and those that hold one
-  int64_t least;             // bytes that must be free for one more record; 0: any
-  int32_t is_short;          // there were not so many
+  int64_t budget;            // of the rollout: bytes of records, checkpoints and forces, at most def.budget
+  int32_t watches;           // free memory is looked at before a record is created
+  int32_t is_short;          // too little was free for the records that are still to be created
   int32_t recorded_begin, recorded_end;   // control steps whose records are here
   cq_mark **marks;           // a stack of checkpoints at block starts, the first at step 0
   int32_t *mark_at;
@@ -61,7 +62,6 @@ cq_status cq_memo_create(const cq_memo_def *def, cq_memo **out) {
   cq_memo *memo = cq_alloc(1, sizeof *memo, "memo");
   if (!memo) return CQ_MEMORY;
   memo->def = *def;
-  memo->least = def->available ? def->budget / 6 : 0;
   memo->signals = cq_alloc((size_t)def->steps * (size_t)def->signals, sizeof(double), "memo of the signals");
   const int32_t kept = def->differentiable ? def->steps : 0;
   memo->forces = cq_alloc((size_t)kept * (size_t)def->forces, sizeof(double), "memo of the forces");
@@ -109,7 +109,7 @@ static cq_status too_little(const cq_plan *plan, int64_t budget, int64_t forces)
 static cq_status make_plan(cq_memo *memo) {
   cq_plan *plan = &memo->plan;
   const int64_t steps = memo->def.steps, forces = steps * memo->def.forces * (int64_t)sizeof(double);
-  const int64_t budget = memo->def.budget - forces;    // of records and checkpoints
+  const int64_t budget = memo->budget - forces;    // of records and checkpoints
   *plan = (cq_plan){.recompute = 1};
   if (!memo->def.differentiable) return CQ_OK;
   plan->record_bytes = backend_of(memo)->record_bytes(memo->def.device);
@@ -119,7 +119,7 @@ static cq_status make_plan(cq_memo *memo) {
     plan->bytes = steps * plan->record_bytes + forces;
     return CQ_OK;
   }
-  if (plan->record_bytes + plan->slice_bytes > budget) return too_little(plan, memo->def.budget, forces);
+  if (plan->record_bytes + plan->slice_bytes > budget) return too_little(plan, memo->budget, forces);
   int64_t best = INT64_MAX;
   for (int64_t block = 1; block <= steps && block * plan->record_bytes + plan->slice_bytes <= budget; block++) {
     const int64_t blocks = (steps + block - 1) / block;
@@ -136,8 +136,33 @@ static cq_status make_plan(cq_memo *memo) {
   return CQ_OK;
 }
 
-// Makes room for the records and checkpoints of the plan; those of an earlier rollout are used again. CQ_OK or
-// CQ_MEMORY.
+// Bytes of the user's forces of all control steps.
+static int64_t force_bytes(const cq_memo *memo) {
+  return memo->def.steps * memo->def.forces * (int64_t)sizeof(double);
+}
+
+// At the beginning of a rollout: plans anew where records and checkpoints that are still to be created need more than
+// three quarters of what is free now. Never for less than one record and one checkpoint. CQ_OK or CQ_MEMORY.
+static cq_status fit_memory(cq_memo *memo) {
+  const cq_plan *plan = &memo->plan;
+  const int64_t held = memo->record_count * plan->record_bytes + force_bytes(memo),
+                least = plan->record_bytes + plan->slice_bytes + force_bytes(memo);
+  if (plan->bytes <= held) return CQ_OK;
+  const int64_t fits = held + memo->def.available(memo->def.context) / 4 * 3;
+  if (plan->bytes <= fits) return CQ_OK;
+  memo->budget = fits > least ? fits : least;
+  return make_plan(memo);
+}
+
+// Is too little memory free for the records of the plan that are still to be created? 1 yes, 0 no.
+static int lacks_memory(const cq_memo *memo) {
+  const int64_t needed = (memo->plan.records - memo->record_count) * memo->plan.record_bytes / 4 * 5,
+                most = memo->def.budget / 6;
+  return memo->def.available(memo->def.context) < (needed < most ? needed : most);
+}
+
+// Makes room for the records and checkpoints of the plan; those of an earlier rollout are used again, and records
+// beyond the plan are freed. CQ_OK or CQ_MEMORY.
 static cq_status reserve(cq_memo *memo) {
   const cq_plan *plan = &memo->plan;
   if (memo->record_capacity < plan->records) {
@@ -147,6 +172,11 @@ static cq_status reserve(cq_memo *memo) {
     cq_free(memo->records);
     memo->records = records;
     memo->record_capacity = plan->records;
+  }
+  for (int32_t k = plan->records; k < memo->record_capacity; k++) {
+    memo->record_count -= memo->records[k] != NULL;
+    backend_of(memo)->record_destroy(memo->def.device, memo->records[k]);
+    memo->records[k] = NULL;
   }
   const int32_t marks = plan->checkpoints ? plan->checkpoints : 1;
   if (memo->mark_capacity < marks) {
@@ -176,11 +206,13 @@ cq_status cq_memo_begin(cq_memo *memo) {
   memo->at = memo->forward_end = 0;
   memo->has_forces = 0;
   memo->given = (cq_controls){0};
+  memo->budget = memo->def.budget;
   cq_status status = make_plan(memo);
+  if (!status && memo->def.available) status = fit_memory(memo);
   if (!status) status = reserve(memo);
   memo->block = memo->plan.records ? memo->plan.records : 1;
   // where memory may run short, the pass begins once more from here
-  if (!status && (memo->plan.checkpoints || (memo->least && memo->plan.records))) status = push_mark(memo);
+  if (!status && (memo->plan.checkpoints || (memo->def.available && memo->plan.records))) status = push_mark(memo);
   return status;
 }
 
@@ -212,12 +244,13 @@ static cq_controls controls_of(const cq_memo *memo, int32_t from, int32_t count)
 }
 
 // Creates the records of the next `count` control steps, which are within one block, where they are not there yet.
-// CQ_OK or an error of the device; CQ_MEMORY and memo->is_short where too little memory is free for more records.
+// CQ_OK or an error of the device; where the memo watches memory, CQ_MEMORY and memo->is_short, without a sentence, if
+// too little is free for more records.
 static cq_status take_records(cq_memo *memo, int32_t count) {
   for (int64_t i = memo->at; i < memo->at + count; i++) {
     cq_record **slot = &memo->records[i % memo->block];
     if (*slot) continue;
-    memo->is_short = memo->least && memo->record_count > 1 && memo->def.available(memo->def.context) < memo->least;
+    memo->is_short = memo->watches && memo->record_count > 1 && lacks_memory(memo);
     const cq_status status = memo->is_short ? CQ_MEMORY : backend_of(memo)->record_create(memo->def.device, slot);
     if (status) return status;
     memo->record_count++;
@@ -232,7 +265,7 @@ static int32_t recorded_at_once(const cq_memo *memo, int32_t count) {
   int32_t ready = 0;
   while (ready < count && memo->records[(memo->at + ready) % memo->block]) ready++;
   const int32_t few = 1 + memo->block / 64;
-  return !memo->least || ready == count ? count : ready ? ready : few < count ? few : count;
+  return !memo->watches || ready == count ? count : ready ? ready : few < count ? few : count;
 }
 
 // Runs `count` control steps from the live state. recorded: 1, they are within one block, and their records are kept;
@@ -305,21 +338,14 @@ static void take_controls(cq_memo *memo, const cq_controls *c) {
 // Where memory ran short before the budget was spent: plans with what records and checkpoints take now, and makes the
 // control steps up to the live state again, from the first one. CQ_OK, CQ_MEMORY, or the error of a step.
 static cq_status make_do(cq_memo *memo) {
-  const cq_backend *b = backend_of(memo);
-  cq_device *device = memo->def.device;
   const int32_t at = memo->at;
-  memo->def.budget = memo->record_count * memo->plan.record_bytes + memo->mark_count * memo->plan.slice_bytes +
-                     memo->def.steps * memo->def.forces * (int64_t)sizeof(double);
-  memo->least = memo->is_short = 0;
-  b->resume(device, memo->marks[0]);
+  memo->budget = memo->record_count * memo->plan.record_bytes + memo->mark_count * memo->plan.slice_bytes +
+                 force_bytes(memo);
+  memo->watches = memo->is_short = 0;
+  backend_of(memo)->resume(memo->def.device, memo->marks[0]);
   cq_memo_forget(memo);
   memo->at = 0;
   cq_status status = make_plan(memo);
-  for (int32_t k = memo->plan.records; k < memo->record_capacity; k++) {
-    b->record_destroy(device, memo->records[k]);
-    memo->record_count -= memo->records[k] != NULL;
-    memo->records[k] = NULL;
-  }
   if (!status) status = reserve(memo);
   if (status) return status;
   memo->block = memo->plan.records;
@@ -336,11 +362,13 @@ cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls) {
   take_controls(memo, controls);
   drop_end(memo);
   cq_status status = CQ_OK;
+  memo->watches = memo->def.available && memo->def.differentiable;
   do {
     if (memo->is_short) status = make_do(memo);
     const int32_t last = memo->def.differentiable ? (memo->def.steps - 1) / memo->block : -1;
     if (!status) status = run_to(memo, (int64_t)i + count, last, controls->policy_run);
   } while (memo->is_short);
+  memo->watches = 0;   // the backward pass makes records that are in the plan
   memo->forward_end = memo->at;
   return status;
 }

@@ -18,7 +18,8 @@ typedef struct cq_memo_def {
   int32_t differentiable;
   const cq_wall_track *track;   // of the rollout, which keeps it
   // bytes that are free now; NULL: the budget is the memo's own. Other programs may have planned with the same memory:
-  // where little is left before the budget is spent, the memo makes do with the records that it has.
+  // a rollout plans with what is free when it begins, and where too little is left for the records of the plan, the
+  // memo makes do with those that it has.
   int64_t (*available)(const cq_context *context);
   const cq_context *context;
 } cq_memo_def;
@@ -39,7 +40,8 @@ double *cq_memo_forces(cq_memo *memo);
 // The number of control steps that lead to the live state.
 int32_t cq_memo_at(const cq_memo *memo);
 // Makes controls->count control steps forward from the live state, with controls as cq_rollout_run or
-// cq_rollout_run_policy have them. CQ_OK or the error of a step.
+// cq_rollout_run_policy have them. CQ_OK or the error of a step. After an error the live state may be an earlier one
+// than before, if steps were being made again for want of memory.
 cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls);
 // Reverses the last controls->count control steps, with controls as the adjoints of cq_rollout_run and
 // cq_rollout_run_policy have them; records that are gone are made again. rules: how the adjoint goes from one control

@@ -140,9 +140,9 @@ static int alloc_cables(const cq_world_def *def, cq_cables *c) {
          c->pull_point && c->pull_weight;
 }
 
-// Copies the actuator and the points of a cable or chamber to number `index` of c, cables before chambers: of each point
-// its particles and weights, or the anchor of one without particles. c is allocated, and filled in the order of the
-// numbers, for each begins where the one before ends.
+// Copies the actuator and the points of a cable or chamber to number `index` of c, cables before chambers: of each
+// point its particles and weights, or the anchor of one without particles. c is allocated, and filled in the order of
+// the numbers, for each begins where the one before ends.
 static void copy_points(const point_list *of, int32_t dim, cq_cables *c, int32_t index) {
   const int64_t first = c->start[index], pairs = c->point_start[first];
   const int64_t from = of->start[0], count = of->start[of->count] - from;

@@ -276,8 +276,8 @@ function Env:window(fields_given)
   return out
 end
 
----Where the environment stands, as a table for cq.save: the running episodes go on from there bit for bit. Errors:
----before the first env:reset.
+---Where the environment stands, as a table for cq.save: the running episodes go on from there bit for bit, on a GPU
+---with formulation = "updated" to rounding. Errors: before the first env:reset.
 ---@return table
 function Env:snapshot()
   if not self.ready then is.fail "env:snapshot: the scenes have not begun; call env:reset() first" end

@@ -315,45 +315,83 @@ static int64_t left_over(const cq_context *context) {
   return machine - planner->records * (RECORD_BYTES + others);
 }
 
-// The memo plans for all records, and finds in the middle of the forward pass that others take as much as it does, or
-// more: it goes on with fewer, from the first step, and no number of records or checkpoints is beyond what it had then.
-static void check_others(int stride, int64_t taken) {
-  cq_device d = {0};
-  cq_memo *memo;
+// Makes all control steps, `stride` of them in a call, and reverses them; returns the most records that there were.
+static int run_and_reverse(cq_memo *memo, cq_device *d, int stride, int64_t before_reverse) {
   double signals[STEPS_MOST], forces[STEPS_MOST], grad[STEPS_MOST] = {0};
   for (int i = 0; i < STEPS_MOST; i++) {
     signals[i] = 100 + i;
     forces[i] = 200 + i;
   }
-  planner = &d;
+  d->at = d->advances = d->reversed = 0;
+  REQUIRE(cq_memo_begin(memo) == CQ_OK);
+  int most = 0;
+  for (int i = 0, count; i < STEPS_MOST; i += count) {
+    count = STEPS_MOST - i < stride ? STEPS_MOST - i : stride;
+    REQUIRE(cq_memo_run(memo, &(cq_controls){.count = count, .signals = signals + i, .forces = forces + i}) == CQ_OK);
+    CHECK(cq_memo_at(memo) == i + count && d->at == i + count, "at %d, the device at %d", cq_memo_at(memo), d->at);
+    most = d->records > most ? d->records : most;
+  }
+  const int64_t rest = machine;
+  if (before_reverse) machine = before_reverse;
+  const int forward = d->advances;
+  for (int i = STEPS_MOST; i > 0; i--)
+    REQUIRE(cq_memo_reverse(memo, &(cq_controls){.count = 1, .grad_signals = grad + i - 1}, NULL) == CQ_OK);
+  for (int i = 0; i < STEPS_MOST; i++) CHECK(grad[i] == i, "gradient %d is %g", i, grad[i]);
+  CHECK(d->errors == 0, "%d errors", d->errors);
+  machine = rest;
+  d->advances = forward;
+  return most;
+}
+
+static cq_memo *watching(cq_device *d, int64_t bytes, int64_t taken) {
+  cq_memo *memo;
+  planner = d;
   others = taken;
-  machine = 4 * STEPS_MOST * RECORD_BYTES / 3 + 40;
-  cq_memo_def def = def_of(&d, STEPS_MOST, machine * 3 / 4);
+  machine = bytes;
+  cq_memo_def def = def_of(d, STEPS_MOST, machine * 3 / 4);
   def.available = left_over;
   REQUIRE(cq_memo_create(&def, &memo) == CQ_OK);
-  for (int pass = 0; pass < 2; pass++) {
-    d.at = d.advances = d.reversed = 0;
-    REQUIRE(cq_memo_begin(memo) == CQ_OK);
-    CHECK((cq_memo_plan(memo)->checkpoints == 0) == (!pass || !taken), "pass %d, %d: %d checkpoints", pass, (int)taken,
+  return memo;
+}
+
+// The memo plans for all records, and finds in the middle of the forward pass that others take as much as it does, or
+// more: it goes on with those it has, from the first step. Once memory is free again it keeps everything.
+static void check_others(int stride, int64_t taken) {
+  cq_device d = {0};
+  // the forces of the user's are there already
+  cq_memo *memo = watching(&d, 4 * (STEPS_MOST + 1) * RECORD_BYTES / 3, taken);
+  for (int pass = 0; pass < 3; pass++) {
+    const int back = pass == 2;
+    if (back) others = 0, machine *= 2;
+    const int most = run_and_reverse(memo, &d, stride, 0), whole = !taken || back;
+    CHECK((cq_memo_plan(memo)->checkpoints == 0) == whole, "pass %d, %d: %d checkpoints", pass, (int)taken,
           cq_memo_plan(memo)->checkpoints);
-    int most = 0;
-    for (int i = 0, count; i < STEPS_MOST; i += count) {
-      count = STEPS_MOST - i < stride ? STEPS_MOST - i : stride;
-      REQUIRE(cq_memo_run(memo, &(cq_controls){.count = count, .signals = signals + i, .forces = forces + i}) == CQ_OK);
-      CHECK(cq_memo_at(memo) == i + count && d.at == i + count, "at %d, the device at %d", cq_memo_at(memo), d.at);
-      most = d.records > most ? d.records : most;
-    }
-    CHECK(pass || !taken || (most < STEPS_MOST && d.advances > STEPS_MOST && d.advances < 2 * STEPS_MOST),
-          "%d records at most, %d advances", most, d.advances);
-    CHECK(!pass || d.advances == STEPS_MOST, "the second pass makes %d advances", d.advances);
+    CHECK((most == STEPS_MOST) == whole && d.advances >= STEPS_MOST && d.advances < 2 * STEPS_MOST,
+          "pass %d, %d: %d records at most, %d advances", pass, (int)taken, most, d.advances);
     CHECK(left_over(NULL) >= 0, "%d bytes are left", (int)left_over(NULL));
-    for (int i = STEPS_MOST; i > 0; i--)
-      REQUIRE(cq_memo_reverse(memo, &(cq_controls){.count = 1, .grad_signals = grad + i - 1}, NULL) == CQ_OK);
-    for (int i = 0; i < STEPS_MOST; i++) CHECK(grad[i] == i, "gradient %d is %g", i, grad[i]);
-    CHECK(d.errors == 0 && d.records <= most, "%d errors, %d records of %d", d.errors, d.records, most);
   }
   cq_memo_destroy(memo);
   CHECK(d.records == 0 && d.marks == 0, "%d records and %d checkpoints were not given back", d.records, d.marks);
+}
+
+// What a memo needs of the memory, and not what was free, decides: others may leave a little of much.
+static void check_little(void) {
+  cq_device d = {0};
+  cq_memo *memo = watching(&d, 100000, 0);
+  machine = 2 * STEPS_MOST * RECORD_BYTES;
+  const int most = run_and_reverse(memo, &d, 3, 0);
+  CHECK(most == STEPS_MOST && d.advances == STEPS_MOST, "%d records, %d advances", most, d.advances);
+  cq_memo_destroy(memo);
+}
+
+// Where memory is gone after the forward pass, records that the plan has are made all the same.
+static void check_gone(void) {
+  cq_device d = {0};
+  cq_memo *memo = watching(&d, 400, 0);
+  run_and_reverse(memo, &d, 5, 1);
+  CHECK(cq_memo_plan(memo)->records < STEPS_MOST && STEPS_MOST % cq_memo_plan(memo)->records, "%d records",
+        cq_memo_plan(memo)->records);
+  cq_memo_destroy(memo);
 }
 
 // ---- the real device ------------------------------------------------------------------------------------------------
@@ -531,6 +569,8 @@ int main(void) {
   check_discount();
   for (int stride = 1; stride < STEPS_MOST; stride = 3 * stride + 1)
     for (int64_t taken = 0; taken <= 3 * RECORD_BYTES; taken += RECORD_BYTES) check_others(stride, taken);
+  check_little();
+  check_gone();
   check_bits(2, test_of(20, 10), 1, 1);
   check_bits(2, test_of(12, 7), 3, 3);
   check_bits(3, test_of(8, 5), 1, 2);

@@ -1,7 +1,7 @@
 // tensor: the second derivative of a step of backward Euler: the tensors of particles, and the diagonal of nodes.
 
-// (E81, E83) Adds the viscosity's part, the derivative of K by the rate over dt, to the tensors t of particles h, h + 1,
-// ... as tensor_of sets them, before they are multiplied by V dt^2. f: F before the step.
+// (E81, E83) Adds the viscosity's part, the derivative of K by the rate over dt, to the tensors t of particles h, h +
+// 1, ... as tensor_of sets them, before they are multiplied by V dt^2. f: F before the step.
 CQ_RARE void viscous_tensor(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], Real t[TENSOR]) {
   const Real rate_of = r_set((real)(1 / m->model->dt));   // C dt is the strain that the others are of
   for (int column = 0; column < MATRIX; column++) {

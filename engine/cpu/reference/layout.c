@@ -320,8 +320,8 @@ static cq_status find_nodes(cq_scene *s, const sorted *o) {
   return CQ_OK;
 }
 
-// Lists in r->rim, r->rim_count of them, the cells of bodies that have a cell without particles of their own body beside
-// them along an axis: only there can another body come near. After reserve and fill_order.
+// Lists in r->rim, r->rim_count of them, the cells of bodies that have a cell without particles of their own body
+// beside them along an axis: only there can another body come near. After reserve and fill_order.
 static void find_rim(cq_scene *s, const sorted *o) {
   const cq_model *m = s->model;
   cq_reference *r = &s->reference;
