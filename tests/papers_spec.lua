@@ -12,6 +12,7 @@ describe("tests/papers/results.csv", function()
         or row.command:match "^cqlua study run (examples/[%w_/]+%.lua)"
         or row.command:match "^cqlua study run (tests/papers/[%w_]+%.lua)"
         or row.command:match "^cqlua (tests/papers/[%w_]+%.lua)"
+        or row.command:match "^python3 (tests/python/[%w_]+%.py)"
       assert(script and host.kind(script) == "file", row.experiment .. ": " .. row.command)
     end
   end)
