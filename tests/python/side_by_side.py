@@ -1,6 +1,7 @@
 """side_by_side: cq.Learner.ppo and PPO of Stable-Baselines3 on examples/walker_env.lua, with the same settings.
 
-    make python-check; CQLUA=build/cqlua build/python/venv/bin/python tests/python/side_by_side.py FOLDER
+    make python-check                                                       # makes the environment of packages
+    CQLUA=build/cqlua build/python/venv/bin/python tests/python/side_by_side.py FOLDER
 
 5 seeds of 102,400 steps each, by turns; goes on where it stopped.
 Writes FOLDER/NAME-SEED.csv, a line for each batch of 2,048 steps: steps and mean return of the episodes that ended in
