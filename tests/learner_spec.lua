@@ -129,6 +129,41 @@ describe("PPO", function()
     scratch.close()
   end)
 
+  it("goes on with more steps, and refuses a folder of another training before it touches it", function()
+    local folder = scratch.open() .. "/"
+    local function small(more)
+      local def = { env = small_env(), steps = 32, batch = 16, minibatches = 2, epochs = 1, hidden = { 3 }, seed = 4 }
+      for name, value in pairs(more or {}) do def[name] = value end
+      return cq.Learner.ppo(def)
+    end
+    small():train { folder = folder .. "a" }
+    local function read(name)
+      local file = assert(io.open(folder .. "a/" .. name))
+      local bytes = file:read "*a"
+      file:close()
+      return bytes
+    end
+    local manifest, history = read "manifest.json", read "history.csv"
+    local function refused(words, learner)
+      local said = sentence(function() learner:train { folder = folder .. "a", resume = true } end)
+      assert(said:find(words, 1, true), said)
+      assert.equal(manifest, read "manifest.json")
+      assert.equal(history, read "history.csv")
+    end
+    refused("learner:train: what was saved is of another problem: batch was 16 and is 32", small { batch = 32, steps = 64 })
+    refused("hidden was {3} and is {4}", small { hidden = { 4 } })
+    refused("learner:train: the state is of cq.Learner.ppo, this is cq.Learner.shac",
+      cq.Learner.shac { env = small_env(), steps = 32, horizon = 3, hidden = { 3 } })
+    local more = small { steps = 64 }
+    more:train { folder = folder .. "a", resume = true }
+    assert.same({ 4, 4, 64 }, { more.updates_made, #more.history, more.steps_made })
+
+    T.save(folder .. "a/optimizer.bin", { iteration = 2, params = {}, optimizer = { kind = "adam" } })
+    manifest, history = read "manifest.json", read "history.csv"
+    refused("a/optimizer.bin has no state of a learner, and needs one from learner:state()", small())
+    scratch.close()
+  end)
+
   it("keeps a controller as it was", function()
     local learner = cq.Learner.ppo { env = regulator.env(4), steps = 128, batch = 64, minibatches = 2, hidden = { 3 } }
     local z, first = spread({ 3, 2 }, -1, 1), nil

@@ -37,6 +37,13 @@ local function wait_ready()
 end
 
 describe("a run", function()
+  it("says that --out is not used where the script names another folder", function()
+    local content = ('require("cq.run").open { folder = %q }:finish()'):format(out() .. "/own")
+    has(cqlua({ script(content), "--out", folder .. "/other" }).err,
+      ("--out %s/other is not used: the script writes to the folder %s/own, which it names"):format(folder, out()))
+    assert.equal("", cqlua({ script(content), "--out", out(), "--quiet" }).err)
+  end)
+
   it("leaves history, manifest, script, parameters and optimizer state", function()
     local result = cqlua { script(loop), "--out", out(), "--seed", "3" }
     assert.equal(0, result.code, result.err)

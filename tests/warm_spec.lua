@@ -128,6 +128,8 @@ describe("--from", function()
     -- another problem says so
     local refused = run("--resume", "--steps", "20", "--iterations", "5")
     says(refused.err, "control steps was 15 and is 20")
+    says(run("--resume", "--from", out, "--iterations", "0").err,
+      ("--from %s is not used: the run goes on"):format(out))
     says(refused.err, ("start anew from its parameters, with --from %s in the place of --resume"):format(out))
     local again = run("--from", out, "--iterations", "0")
     assert.equal(first.out, again.out, again.err)

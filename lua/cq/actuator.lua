@@ -292,6 +292,8 @@ function actuator.is_force(value)
   return type(value) == "table" and getmetatable(value) ~= Actuator and type(value.force) == "function"
 end
 
+local SIGNALS_MAX = 1000000      -- of a force actuator
+
 ---@internal
 ---Returns the actuator unchanged. Errors: neither a cq.Actuator nor a force actuator with particles, a whole number of
 ---signals and a known `every`. name, index: for errors.
@@ -305,9 +307,9 @@ function actuator.check(value, name, index)
     is.fail("%s: force actuator %d has no particles: a group name or a list of indices", name, index)
   end
   local signals = value.signals
-  if type(signals) ~= "number" or signals < 0 or signals % 1 ~= 0 then
-    is.fail("%s: signals of force actuator %d must be a whole number, 0 for a passive one, got %s", name, index,
-      text.describe(signals))
+  if type(signals) ~= "number" or signals < 0 or signals % 1 ~= 0 or signals > SIGNALS_MAX then
+    is.fail("%s: signals of force actuator %d must be a whole number, 0 for a passive one and at most %d, got %s", name,
+      index, SIGNALS_MAX, text.describe(signals))
   end
   local every = value.every
   if every ~= nil and every ~= "control_step" and every ~= "engine_step" then

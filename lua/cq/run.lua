@@ -260,6 +260,10 @@ function Run.open(def)
   end
   local folder = def.folder or place.default_folder()
   refuse_interrupted(folder)
+  local out = option.program.out
+  if out and folder ~= out and folder:sub(1, #out + 1) ~= out .. "/" then
+    message.warn("--out %s is not used: the script writes to the folder %s, which it names", out, folder)
+  end
   local takes_resume = def.resume ~= false
   if def.resume == nil then
     def.resume = Run.resumes()

@@ -184,7 +184,10 @@ end
 ---@param def run.optimize.def
 function warm.begin(run, def)
   local from = option("from", "")
-  if from == "" or Run.resumes(def.resume) then return end
+  if from == "" then return end
+  if Run.resumes(def.resume) then
+    return message.warn("--from %s is not used: the run goes on from what lies in its folder", from)
+  end
   local named = def.name and from .. "/" .. def.name
   from = named and host.kind(named .. "/saved.bin") and named or from
   warm.take(run, from)

@@ -13,7 +13,9 @@ local is = require "cq.base.schema"
 local network = require "cq.learn.network"
 local normalizer = require "cq.learn.normalizer"
 local option = require "cq.option"
+local message = require "cq.base.message"
 local random = require "cq.random"
+local signature = require "cq.run.signature"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local C, tape = engine.C, T.tape
@@ -158,6 +160,37 @@ end
 
 -- ---- state ----------------------------------------------------------------------------------------------------------
 
+-- Options of learners that networks, observations or the meaning of a history depend on; the others may change from one
+-- process to the next, except the steps, which may be more.
+local of_problem = { "hidden", "critic_hidden", "normalize_observations", "batch", "horizon", "gamma" }
+local of_nobody = { env = true, steps = true, seed = true }
+
+-- The problem of a learner and how it is descended, in words (cq.Signature).
+local function signature_of(self)
+  local env, o = self.env, self.options
+  local problem = { scenes = signature.word(env.scenes), episode = signature.word(env.steps),
+    observations = signature.word(env.observation_space.shape), actions = signature.word(env.action_space.shape),
+    world = env.world and tostring(env.world) }
+  for _, name in ipairs(of_problem) do problem[name] = o[name] ~= nil and signature.word(o[name]) or nil end
+  local manner = {}
+  for name, value in pairs(o) do
+    if not problem[name] and not of_nobody[name] then manner[name] = signature.word(value) end
+  end
+  return { problem = problem, manner = manner }
+end
+
+-- Raises an error if a state is none of this learner, or of another problem; warns where it is descended otherwise.
+-- whose: the state in words, for errors.
+local function check_state(self, state, what, whose)
+  if type(state) ~= "table" or type(state.parts) ~= "table" then
+    is.fail("%s: %s, and needs one from learner:state()", what, whose or "got " .. is.describe(state))
+  end
+  if state.kind ~= self.kind then
+    is.fail("%s: the state is of cq.Learner.%s, this is cq.Learner.%s", what, tostring(state.kind), self.kind)
+  end
+  signature.check(state.signature, signature_of(self), what)
+end
+
 ---All that is needed to go on later, bit for bit, as a table for cq.save: parameters, moments of the optimizers,
 ---running means, random numbers, and where the environment stands.
 ---Errors: an environment that has no snapshot, as cq.Env has.
@@ -166,23 +199,20 @@ function Learner:state()
   if not self.env.snapshot then
     is.fail("learner:state: the environment has no snapshot() and restore(), which cq.Env has")
   end
-  local out = { kind = self.kind, updates_made = self.updates_made, steps_made = self.steps_made,
+  local out = { kind = self.kind, signature = signature_of(self), updates_made = self.updates_made,
+    steps_made = self.steps_made,
     params = T.leaves.snapshot(self.params), parts = {}, kept = {}, env = self.began and self.env:snapshot() or nil }
   for _, name in ipairs(self.parts) do out.parts[name] = self[name] and self[name]:state() or nil end
   for _, name in ipairs(self.kept) do out.kept[name] = T.leaves.snapshot(self[name]) end
   return out
 end
 
----Continues from the state of a learner with the same definition. Errors: no state; one of another learner or of
----networks of other sizes.
+---Continues from the state of a learner with the same definition, which may have been made for fewer steps. Errors: no
+---state; one of another learner, or with other scenes, episodes, observations, networks, batches or discount. Warns of
+---other rates and the like.
 ---@param state table
 function Learner:restore(state)
-  if type(state) ~= "table" or type(state.parts) ~= "table" then
-    is.fail("learner:restore: needs a state from learner:state(), got %s", is.describe(state))
-  end
-  if state.kind ~= self.kind then
-    is.fail("learner:restore: the state is of cq.Learner.%s, this is cq.Learner.%s", tostring(state.kind), self.kind)
-  end
+  check_state(self, state, "learner:restore")
   T.leaves.load(self.params, state.params, "learner:restore")
   for _, name in ipairs(self.parts) do
     if self[name] then self[name]:restore(state.parts[name]) end
@@ -196,7 +226,8 @@ end
 -- ---- training -------------------------------------------------------------------------------------------------------
 
 ---@class learner.train.def
----@field folder? string        history.csv, parameters and state are written there, as by run:optimize
+---@field folder? string        history.csv, parameters and state are written there, as by run:optimize, the state every
+---  five seconds and at the end; --out unless given, without both nothing is written
 ---@field resume? boolean       go on from what lies in the folder; --resume unless given
 ---@field on_update? fun(row: table<string, number>, learner: cq.Learner): boolean?   after each update; true ends the
 ---  training
@@ -206,17 +237,26 @@ local spec = is.define("learner:train", {
   on_update = is.callable { optional = true },
 })
 
--- The cq.Run in the training's folder, restored where it resumes. nil: the training has no folder. Errors: resume
--- without one.
+-- The cq.Run in the training's folder, restored where it resumes. nil: the training has no folder. Errors, before the
+-- folder is touched: resume without one; a folder of another training.
 local function open(self, def)
-  if not def.folder then
+  local folder, runs = def.folder or option.program.out, require "cq.run"
+  if not folder then
     if def.resume then is.fail "learner:train: resume needs the folder that the training has written" end
     return nil
   end
-  local run = require("cq.run").open { iterations = self.updates, folder = def.folder, resume = def.resume }
+  local saved = runs.resumes(def.resume) and not option.program.check and runs.saved_in(folder)
+  if saved then
+    check_state(self, saved.optimizer, "learner:train", ("%s/optimizer.bin has no state of a learner"):format(folder))
+  end
+  local run = runs.open { iterations = self.updates, folder = folder, resume = def.resume }
   if run.saved then
     self:restore(run.saved.optimizer)
     self.history = run:made()
+    if self.updates_made >= self.updates then
+      message.note("the run in %s has made %s; %d are asked for", folder, text.count(self.updates_made, "update"),
+        self.updates)
+    end
   end
   return run
 end
