@@ -251,7 +251,7 @@ describe("cqlua plot", function()
     end
     says("1,nan,\n2,0.5,\n3,0.7,\n", "iteration 3, loss 0.7, best 0.5 of iteration 2\n")
     says("1,0.5,\n2,,7\n", "iteration 2, best 0.5 of iteration 1\n")
-    says("1,nan,\n2,nan,\n", "cqlua plot: the history of " .. at "a" .. " has no finite numbers loss yet")
+    says("1,nan,\n2,nan,\n", "cqlua plot: the history of " .. at "a" .. " has no finite number in its column loss")
   end)
 end)
 

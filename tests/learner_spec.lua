@@ -176,6 +176,14 @@ describe("PPO", function()
       sentence(function() learner:controller():act(spread({ 2, 3 }, -1, 1)) end))
   end)
 
+  it("says which update diverges, and what to do", function()
+    local said = sentence(function()
+      cq.Learner.ppo { env = regulator.env(4), steps = 640, batch = 64, minibatches = 2, rate = 1e30 }:train()
+    end)
+    assert(said:find "which is no finite number; update %d+ of cq.Learner.ppo diverges: take a smaller rate %(1e%+30%)",
+      said)
+  end)
+
   it("refuses what it cannot divide", function()
     local env = regulator.env(16)
     assert.equal("cq.Learner.ppo: batch is 100, no multiple of the 16 scenes of the environment",

@@ -174,7 +174,8 @@ describe("actuators", function()
     says(refused { { force = function() end, signals = 1 } }, "has no particles")
     says(refused { { force = function() end, particles = "foot" } },
       "signals of force actuator 1 must be a whole number")
-    says(refused { { force = function() end, particles = "foot", signals = 1e9 } }, "and at most 1000000, got 1000000000")
+    says(refused { { force = function() end, particles = "foot", signals = 1e9 } },
+      "and at most 1000000, got 1000000000")
     says(refused { { force = function() end, particles = { 99 }, signals = 0 } },
       "particles are whole numbers from 1 to 32")
   end)

@@ -29,7 +29,7 @@ local function refuse(run, column)
   for name in pairs(seen) do names[#names + 1] = name end
   table.sort(names)
   if seen[column] or #names == 0 then
-    is.fail("cqlua plot: the history of %s has no finite numbers %s yet", run.folder, column)
+    is.fail("cqlua plot: the history of %s has no finite number in its column %s", run.folder, column)
   end
   is.fail("cqlua plot: the history of %s has no column %s%s; it has %s", run.folder, column,
     text.suggestion(column, names), table.concat(names, ", "))

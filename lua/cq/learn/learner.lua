@@ -277,13 +277,20 @@ local function one_update(self, def, run)
   return def.on_update and def.on_update(row, self)
 end
 
+-- The error of an update, with what to do where a loss or a gradient is not finite.
+local function with_advice(self, problem)
+  if type(problem) ~= "string" or not problem:find("is no finite number", 1, true) then return problem end
+  return ("%s; update %d of cq.Learner.%s diverges: take a smaller rate (%g), or rewards of a smaller size"):format(
+    problem, self.updates_made + 1, self.kind, self.options.rate)
+end
+
 -- Makes updates until all are made, on_update gives true, or Ctrl-C; one alone in a check.
 local function train(self, def, run)
   local last = option.program.check and math.min(self.updates, self.updates_made + 1) or self.updates
   while self.updates_made < last and C.cq_interrupted() == 0 do
     local fine, stops = pcall(one_update, self, def, run)
     -- an update that Ctrl-C broke off is made again by --resume
-    if not fine and C.cq_interrupted() == 0 then error(stops, 0) end
+    if not fine and C.cq_interrupted() == 0 then error(with_advice(self, stops), 0) end
     if not fine or stops then break end
   end
 end
