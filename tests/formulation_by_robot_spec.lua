@@ -311,7 +311,7 @@ describe("Bodies of both formulations", function()
       name = "soft", material = cq.Material.neo_hookean { young = 40, poisson = 0.3, f_bar = 1 } }:at { 15, 10 } })
     refused("flows or relaxes with time, which total Lagrangian steps do not follow", { formulation = TL, one, wet })
     refused("are there on the CPU only; take device = \"cpu\"", { device = "cuda", one, wet })
-    refused("cable 1 is fastened to particle 145, of a body with updated steps", { one, block { name = "pulled",
+    refused("cable 1 is fastened to particle 145, whose robot has updated steps; where", { one, block { name = "pulled",
       actuators = cq.Actuator.cable { path = { 1, 20 }, stiffness = 1 } }:at { 15, 10 } })
     mistake.says(select(2, pcall(block, { formulation = "lagrangian" })), "formulation")
     assert.equal("updated", world_of { formulation = TL, block { formulation = "updated" }:at { 8, 10 } }

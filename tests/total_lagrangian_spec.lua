@@ -411,7 +411,7 @@ describe("total Lagrangian steps refuse", function()
       material = cq.Material.fluid { bulk = 10, density = 1 } }
     local instead = 'take formulation = "updated"'
     assert.equal("cq.World: material 1 (fluid) flows or relaxes with time, which total Lagrangian steps do not follow: "
-      .. instead, mistaken({}, { water:at { 5, 5 } }))
+      .. instead .. " for its robot or the world", mistaken({}, { water:at { 5, 5 } }))
     local world = cq.World { cells = { 24, 24 }, dx = 1, dt = 0.01, formulation = "total_lagrangian",
       actuated(2):at { 5, 5 } }
     assert.equal("world:settle: needs a world with integrator = cq.Implicit {}; this one makes explicit steps",
@@ -480,7 +480,7 @@ describe("total Lagrangian steps refuse", function()
     local sparse = cq.Robot { shape = cq.Shape.box { name = "sparse", size = { 4, 4 }, count = { 4, 4 } },
       material = cq.Material.neo_hookean { young = 1, poisson = 0.3, density = 1 } }
     assert.equal("cq.World: body 1 has 1 particles along a cell; total Lagrangian steps need 1.5, or nodes swing "
-      .. 'against each other without any stress: take more particles or larger cells, or formulation = "updated"',
+      .. 'against each other without any stress: take more particles (spacing = dx / 2) or larger cells, or formulation = "updated"',
       mistaken({}, { sparse:at { 5, 5 } }))
     assert.equal("cq.World: total Lagrangian steps have no liquids, whose pressure could be smoothed; leave out "
       .. 'pressure_smoothing, or take formulation = "updated"', mistaken { pressure_smoothing = 0.5 })

@@ -98,7 +98,8 @@ static cq_status check_mixed(const cq_model *m) {
   static const char both[] = "bodies of both formulations in one world";
   if (cq_is_implicit(m)) return cq_fail(CQ_INVALID, "%s need explicit steps; leave out the integrator", both);
   for (int32_t k = 0; k < m->material_count; k++)
-    if (m->f_bar[k] > 0) return cq_fail(CQ_INVALID, "material %d has f_bar, which %s do not have", k + 1, both);
+    if (m->f_bar[k] > 0)
+      return cq_fail(CQ_INVALID, "material %d has f_bar, which %s do not have; leave it away", k + 1, both);
   return CQ_OK;
 }
 
@@ -116,8 +117,8 @@ static cq_status check_density(const cq_world_def *def, const cq_model *m) {
     const double along = count ? m->dx / pow(volume / count, 1.0 / m->dim) : least;
     if (along < least - 1e-6)
       return cq_fail(CQ_INVALID, "body %d has %.3g particles along a cell; total Lagrangian steps need %g, or nodes "
-                     "swing against each other without any stress: take more particles or larger cells, or "
-                     "formulation = \"updated\"", b + 1, along, least);
+                     "swing against each other without any stress: take more particles (spacing = dx / 2) or larger "
+                     "cells, or formulation = \"updated\"", b + 1, along, least);
   }
   return CQ_OK;
 }
@@ -170,7 +171,7 @@ static cq_status check_reference(const cq_world_def *def, cq_model *m) {
     if (!(used >> k & 1)) continue;
     if (cq_material_updates(material))
       return cq_fail(CQ_INVALID, "material %d (%s%s) flows or relaxes with time, which total Lagrangian steps do not "
-                     "follow: %s", k + 1, cq_law_of(material->kind)->name,
+                     "follow: %s for its robot or the world", k + 1, cq_law_of(material->kind)->name,
                      material->branches ? " with Maxwell branches" : "", instead);
     if (cq_is_implicit(m) && material->viscous)
       return cq_fail(CQ_INVALID, "material %d (%s) has viscosity, which implicit total Lagrangian steps do not have: "
@@ -484,9 +485,9 @@ static cq_status note_drives(cq_model *m) {
     for (int64_t k = pair[start[0]]; k < pair[start[1]]; k++) {
       const int32_t p = m->cables.particle[k];
       if (cq_is_mixed(m) && !cq_on_reference(m, p))
-        return cq_fail(CQ_INVALID, "%s %d is fastened to particle %d, of a body with updated steps; beside total "
-                       "Lagrangian bodies cables and chambers are of these", is_cable ? "cable" : "chamber",
-                       is_cable ? c + 1 : c - m->cables.count + 1, p + 1);
+        return cq_fail(CQ_INVALID, "%s %d is fastened to particle %d, whose robot has updated steps; where robots have "
+                       "both formulations, cables and chambers need formulation = \"total_lagrangian\"",
+                       is_cable ? "cable" : "chamber", is_cable ? c + 1 : c - m->cables.count + 1, p + 1);
       m->drives_of[p] |= drive;
     }
   }
