@@ -60,7 +60,8 @@ static cq_status refuse(const char *path, const char *failed) {
   const char *slash = strrchr(path, '/');
   if (cause == ENOENT && slash)
     return cq_fail(CQ_IO, "%s cannot be written: there is no folder %.*s", path, (int)(slash - path), path);
-  return cq_fail(CQ_IO, "%s cannot %s: %s; what stood there is unchanged", path, failed, strerror(cause));
+  return cq_fail(CQ_IO, "%s cannot %s: %s; what stood there is unchanged%s", path, failed, strerror(cause),
+                 cause == ENOSPC || cause == EDQUOT ? ": make room and start again" : "");
 }
 
 // Writes a whole file or leaves the old one as it was: a temporary beside it, renamed over it. durable: flushed to disk
