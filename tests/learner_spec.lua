@@ -2,11 +2,13 @@
 local cq = require "cq"
 local T = require "cq.tensor"
 local engine = require "cq.base.engine"
+local host = require "cq.host"
 local ppo = require "cq.learn.ppo"
 local regulator = require "tests.regulator"
 local scene = require "tests.scene"
 local scratch = require "tests.scratch"
 local spread = require "tests.spread"
+local process = require "tests.process"
 local sentence = require("tests.sentence").of
 
 -- scenes of a simulation that end at different times
@@ -162,6 +164,37 @@ describe("PPO", function()
     manifest, history = read "manifest.json", read "history.csv"
     refused("a/optimizer.bin has no state of a learner, and needs one from learner:state()", small())
     scratch.close()
+  end)
+
+  it("writes to --out where no other run of the script is", function()
+    local folder = process.folder()
+    local path = process.write(folder .. "/own.lua", [[
+local cq, regulator = require "cq", require "tests.regulator"
+if cq.option("other", false) then require("cq.run").open { iterations = 1 }:finish({}, {}) end
+local env = regulator.env(4)
+if cq.option("saves", true) then
+  function env.snapshot() return {} end
+  function env.restore() end
+end
+local learner = cq.Learner.ppo { env = env, steps = 64, batch = 32, minibatches = 2, hidden = { 3 } }
+learner:train { folder = cq.option("folder", "none") ~= "none" and cq.option("folder", "") or nil }
+]])
+    local function run(...) return process.cqlua { path, "--quiet", "--out", folder .. "/out", ... } end
+    local function exists(name) return host.kind(folder .. "/" .. name) ~= nil end
+    local alone = run()
+    assert.same({ 0, true }, { alone.code, exists "out/history.csv" })
+    local other = run("--other", "--overwrite")
+    assert.equal(0, other.code, other.err)
+    assert(other.err:find("--out has another run of the script; nothing of it is written", 1, true), other.err)
+    assert.is_false(exists "out-earlier-1")
+    -- an environment of one's own that cannot be saved
+    local unsaved = run("--saves", "no", "--overwrite")
+    assert.equal(0, unsaved.code, unsaved.err)
+    assert(unsaved.err:find("is not used, as the environment has no snapshot() and restore()", 1, true), unsaved.err)
+    local refused = run("--saves", "no", "--folder", folder .. "/named")
+    assert(refused.err:find("own.lua:9: learner:train: folder: the environment has no snapshot()", 1, true), refused.err)
+    assert.is_false(exists "named")
+    process.remove(folder)
   end)
 
   it("keeps a controller as it was", function()

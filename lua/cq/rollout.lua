@@ -485,7 +485,7 @@ end
 ---@field gradient? world.rollout.gradient.def   what the backward pass does to the adjoint of the state on its way through time:
 ---  decay, window and clip. Exact unless given
 ---@field gravity? any                {dim}, instead of the world's; this and the following also with the batch before it. For each
----  control step {steps, dim}, or a function of the time that a control step begins at (not on CUDA)
+---  control step {steps, dim}, or a function of the time that a control step begins at
 ---@field damping? any                one number, instead of the world's
 ---@field friction? any               one number, or {walls}
 ---@field wall_velocity? any          {dim}, or {walls, dim}; for each control step {steps, walls, dim}, with the batch before it if

@@ -194,6 +194,12 @@ function Run.can_resume(folder)
 end
 
 ---@internal
+---Has this process begun a run in a folder?
+---@param folder string
+---@return boolean
+function Run.has_begun(folder) return begun[folder] == true end
+
+---@internal
 ---Does a run go on in its folder: as its definition says, else by --resume?
 ---@param given boolean?
 ---@return boolean

@@ -191,14 +191,19 @@ local function check_state(self, state, what, whose)
   signature.check(state.signature, signature_of(self), what)
 end
 
+-- Raises an error if what a learner needs to go on cannot be saved.
+local function check_snapshot(self, what)
+  if not self.env.snapshot then
+    is.fail("%s: the environment has no snapshot() and restore(), which cq.Env has", what)
+  end
+end
+
 ---All that is needed to go on later, bit for bit, as a table for cq.save: parameters, moments of the optimizers,
 ---running means, random numbers, and where the environment stands.
 ---Errors: an environment that has no snapshot, as cq.Env has.
 ---@return table
 function Learner:state()
-  if not self.env.snapshot then
-    is.fail("learner:state: the environment has no snapshot() and restore(), which cq.Env has")
-  end
+  check_snapshot(self, "learner:state")
   local out = { kind = self.kind, signature = signature_of(self), updates_made = self.updates_made,
     steps_made = self.steps_made,
     params = T.leaves.snapshot(self.params), parts = {}, kept = {}, env = self.began and self.env:snapshot() or nil }
@@ -207,12 +212,8 @@ function Learner:state()
   return out
 end
 
----Continues from the state of a learner with the same definition, which may have been made for fewer steps. Errors: no
----state; one of another learner, or with other scenes, episodes, observations, networks, batches or discount. Warns of
----other rates and the like.
----@param state table
-function Learner:restore(state)
-  check_state(self, state, "learner:restore")
+-- Takes over a state that was checked.
+local function take(self, state)
   T.leaves.load(self.params, state.params, "learner:restore")
   for _, name in ipairs(self.parts) do
     if self[name] then self[name]:restore(state.parts[name]) end
@@ -223,11 +224,21 @@ function Learner:restore(state)
   if state.env then self.env:restore(state.env) end
 end
 
+---Continues from the state of a learner with the same definition, which may have been made for fewer steps. Errors: no
+---state; one of another learner, or with other scenes, episodes, observations, networks, batches or discount. Warns of
+---other rates and the like.
+---@param state table
+function Learner:restore(state)
+  check_state(self, state, "learner:restore")
+  take(self, state)
+end
+
 -- ---- training -------------------------------------------------------------------------------------------------------
 
 ---@class learner.train.def
 ---@field folder? string        history.csv, parameters and state are written there, as by run:optimize, the state every
----  five seconds and at the end; --out unless given, without both nothing is written
+---  five seconds and at the end; --out unless given, or another run of the script is there. Without both nothing is
+---  written
 ---@field resume? boolean       go on from what lies in the folder; --resume unless given
 ---@field on_update? fun(row: table<string, number>, learner: cq.Learner): boolean?   after each update; true ends the
 ---  training
@@ -237,10 +248,23 @@ local spec = is.define("learner:train", {
   on_update = is.callable { optional = true },
 })
 
+-- The folder of a training: the given one, else --out, unless another run of the script is in it, or the environment
+-- cannot be saved. nil: none. Errors: a given one, and an environment that cannot be saved.
+local function folder_of(self, def, runs)
+  if def.folder then check_snapshot(self, "learner:train: folder") end
+  local out = option.program.out
+  if def.folder or not out then return def.folder end
+  local why = runs.has_begun(out) and "has another run of the script"
+    or not self.env.snapshot and "is not used, as the environment has no snapshot() and restore()"
+  if not why then return out end
+  message.warn("learner:train names no folder, and --out %s; nothing of it is written", why)
+end
+
 -- The cq.Run in the training's folder, restored where it resumes. nil: the training has no folder. Errors, before the
 -- folder is touched: resume without one; a folder of another training.
 local function open(self, def)
-  local folder, runs = def.folder or option.program.out, require "cq.run"
+  local runs = require "cq.run"
+  local folder = folder_of(self, def, runs)
   if not folder then
     if def.resume then is.fail "learner:train: resume needs the folder that the training has written" end
     return nil
@@ -251,7 +275,7 @@ local function open(self, def)
   end
   local run = runs.open { iterations = self.updates, folder = folder, resume = def.resume }
   if run.saved then
-    self:restore(run.saved.optimizer)
+    take(self, run.saved.optimizer)
     self.history = run:made()
     if self.updates_made >= self.updates then
       message.note("the run in %s has made %s; %d are asked for", folder, text.count(self.updates_made, "update"),

@@ -16,7 +16,7 @@ local backward = {}
 ---  what was done before it, as if a new rollout began there from state:detach(). A multiple of the world's dt.
 ---  math.huge: none [time]
 ---@field clip? number     largest norm of the adjoint of a state, of each scene; a longer one is made so long after each
----  control step, with its direction. Not on CUDA
+---  control step, with its direction
 
 ---The fields of the table, checked.
 backward.kinds = {
