@@ -179,7 +179,7 @@ end
 local learner = cq.Learner.ppo { env = env, steps = 64, batch = 32, minibatches = 2, hidden = { 3 } }
 learner:train { folder = cq.option("folder", "none") ~= "none" and cq.option("folder", "") or nil }
 ]])
-    local function run(...) return process.cqlua { path, "--quiet", "--out", folder .. "/out", ... } end
+    local function run(...) return process.cqlua { path, "--out", folder .. "/out", ... } end
     local function exists(name) return host.kind(folder .. "/" .. name) ~= nil end
     local alone = run()
     assert.same({ 0, true }, { alone.code, exists "out/history.csv" })
@@ -187,6 +187,7 @@ learner:train { folder = cq.option("folder", "none") ~= "none" and cq.option("fo
     assert.equal(0, other.code, other.err)
     assert(other.err:find("--out has another run of the script; nothing of it is written", 1, true), other.err)
     assert.is_false(exists "out-earlier-1")
+    assert.equal("", run("--other", "--overwrite", "--quiet").err)
     -- an environment of one's own that cannot be saved
     local unsaved = run("--saves", "no", "--overwrite")
     assert.equal(0, unsaved.code, unsaved.err)

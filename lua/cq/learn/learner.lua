@@ -254,10 +254,14 @@ local function folder_of(self, def, runs)
   if def.folder then check_snapshot(self, "learner:train: folder") end
   local out = option.program.out
   if def.folder or not out then return def.folder end
-  local why = runs.has_begun(out) and "has another run of the script"
-    or not self.env.snapshot and "is not used, as the environment has no snapshot() and restore()"
-  if not why then return out end
-  message.warn("learner:train names no folder, and --out %s; nothing of it is written", why)
+  if runs.has_begun(out) then
+    message.note "learner:train names no folder, and --out has another run of the script; nothing of it is written"
+  elseif not self.env.snapshot then
+    message.warn("learner:train names no folder, and --out is not used, as the environment has no snapshot() and "
+      .. "restore()")
+  else
+    return out
+  end
 end
 
 -- The cq.Run in the training's folder, restored where it resumes. nil: the training has no folder. Errors, before the
