@@ -407,7 +407,7 @@ enum { CQ_LAYERS_MAX = 16 };            // of a policy
 
 typedef struct cq_layer {               // y {out} = f(x {in} w {in, out} + b {out})
   int32_t in, out;
-  int32_t activation;                   // f: CQ_UNARY_TANH, SIGMOID, RELU or SOFTPLUS
+  int32_t activation;                   // f: CQ_UNARY_TANH, SIGMOID, RELU, SOFTPLUS or ELU
   const double *weight, *bias;
   double *grad_weight, *grad_bias;      // the adjoint adds to them
 } cq_layer;
@@ -457,7 +457,7 @@ enum { CQ_TENSOR_RANK_MAX = 6 };
 typedef enum cq_unary {
   CQ_UNARY_NEGATE = 0, CQ_UNARY_ABS, CQ_UNARY_SQUARE, CQ_UNARY_SQRT, CQ_UNARY_EXP, CQ_UNARY_LOG,
   CQ_UNARY_SIN, CQ_UNARY_COS, CQ_UNARY_TAN, CQ_UNARY_ASIN, CQ_UNARY_ACOS, CQ_UNARY_ATAN,
-  CQ_UNARY_TANH, CQ_UNARY_SIGMOID, CQ_UNARY_RELU, CQ_UNARY_SOFTPLUS,
+  CQ_UNARY_TANH, CQ_UNARY_SIGMOID, CQ_UNARY_RELU, CQ_UNARY_SOFTPLUS, CQ_UNARY_ELU,
   CQ_UNARY_SIGN, CQ_UNARY_FLOOR, CQ_UNARY_ROUND,        // no gradient from here on
 } cq_unary;
 
@@ -491,7 +491,7 @@ typedef struct cq_product {             // c {m, n} = or += op(a) {m, k} op(b) {
 
 typedef struct cq_dense {               // y {rows, out} = f(x {rows, in} w {in, out} + b {out})
   int64_t rows, in, out;
-  int32_t activation;                   // f: CQ_UNARY_TANH, SIGMOID, RELU or SOFTPLUS; -1: none
+  int32_t activation;                   // f: CQ_UNARY_TANH, SIGMOID, RELU, SOFTPLUS or ELU; -1: none
 } cq_dense;
 
 typedef struct cq_dense_grad {          // of x, w and b

@@ -39,6 +39,10 @@ local cases = {
     centroid { velocity = true, acceleration = true }, centroid { velocity = true } },
   sigmoid = { function() return cq.Controller.mlp { hidden = { 12 }, activation = "sigmoid" } end,
     centroid { acceleration = true }, centroid { velocity = true } },
+  learned = { function()
+    return cq.Controller.mlp { hidden = { 9, 8 }, activation = "elu", output = "clip",
+      mean = { 0.1, -0.2, 0, 3, 0, 0, 0, 0 }, deviation = { 0.5, 0.01, 2, 1, 1, 1, 1, 1e-9 } }
+  end, centroid { velocity = true } },
   rhythm = { function() return cq.Controller.linear {} end,
     centroid { acceleration = true, clock = { 3, 5 }, clock_amplitude = 2 },
     centroid { velocity = true, clock = { 3, 5 }, clock_amplitude = 2 } },

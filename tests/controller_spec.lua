@@ -53,6 +53,24 @@ describe("a network", function()
     assert.is_true(roll.signals:abs():max():item() < 1)
   end)
 
+  it("scales what it sees, and is cut off at its end", function()
+    local fields = { inputs = 2, signals = 1, hidden = { 3 }, activation = "elu", seed = 2 }
+    local plain = cq.Controller.mlp(fields)
+    fields.mean, fields.deviation, fields.output = { 1, -2 }, { 0.5, 4 }, "clip"
+    local scaled, p = cq.Controller.mlp(fields), plain.params
+    local z = T.tensor { { 1.5, 2 }, { 100, 100 }, { 1, -2 } }
+    local x = T.tensor { { 1, 1 }, { 10, 10 }, { 0, 0 } }
+    assert.is_true(plain:act(x):equal(x:dense(p.w1, p.b1, "elu"):dense(p.w2, p.b2, "tanh")))
+    assert.is_true(scaled:act(z):equal(x:dense(p.w1, p.b1, "elu"):dense(p.w2, p.b2):clamp(-1, 1)))
+    fields.deviation = { 1 }
+    assert.equal("cq.Controller.mlp: mean and deviation go together, a number for each observation; got 2 and 1",
+      sentence(function() cq.Controller.mlp(fields) end))
+    local other = cq.Controller.mlp { mean = { 0, 0, 0 }, deviation = { 1, 1, 1 } }
+    other.signals = 1
+    assert.equal("cq.Controller.mlp: mean and deviation have 3 observations, and there are 2",
+      sentence(function() other:act(z) end))
+  end)
+
   it("begins with values of one's own, and draws the others", function()
     local drawn = cq.Controller.mlp({ hidden = { 3 }, seed = 4 }):prepare(world, observer)
     local w1, b2 = T.param(T.full({ 8, 3 }, 0.25), { min = 0, max = 1 }), { 0.1, 0.2 }

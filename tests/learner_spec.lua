@@ -10,6 +10,7 @@ local scratch = require "tests.scratch"
 local spread = require "tests.spread"
 local process = require "tests.process"
 local sentence = require("tests.sentence").of
+local tables = require "cq.base.tables"
 
 -- scenes of a simulation that end at different times
 local function small_env()
@@ -124,7 +125,7 @@ describe("PPO", function()
       assert.equal(3, #rest.history)
       assert.equal(24, rest.steps_made)
       for name, tensor in pairs(whole.params) do assert.is_true(tensor:equal(rest.params[name]), name) end
-      for _, name in ipairs { "kl", "policy_loss", "episode_return" } do
+      for _, name in ipairs { "kl", "policy_loss", "episode_return", "reward", "loss" } do
         assert.equal(whole.history[3][name], rest.history[3][name])
       end
     end
@@ -206,8 +207,44 @@ learner:train { folder = cq.option("folder", "none") ~= "none" and cq.option("fo
     end }
     assert.is_true(first.controller:act(z):equal(first.u))
     assert.is_false(learner:controller():act(z):equal(first.u))
-    assert.equal("learner:controller: it acts on the 2 observations of its environment, got 3",
+    assert.equal("cq.Controller.mlp: mean and deviation have 2 observations, and there are 3",
       sentence(function() learner:controller():act(spread({ 2, 3 }, -1, 1)) end))
+  end)
+
+  it("leaves a policy that can be used without its script", function()
+    local scratched = scratch.open()
+    local observer = cq.Observer.centroid { groups = { "foot", "trunk" }, velocity = true }
+    for kind, more in pairs { ppo = { batch = 8, minibatches = 2 }, shac = { horizon = 2 } } do
+      local env, folder = small_env(), scratched .. "/" .. kind
+      env = cq.Env { world = env.world, steps = 3, scenes = 2, observer = observer, reward = env.reward }
+      local learner = cq.Learner[kind](tables.merged(more, { env = env, steps = 24, hidden = { 4, 3 }, seed = 3 }))
+      local row = learner:train { folder = folder }
+      row = row[#row]
+      local saved = cq.load(folder)
+      assert.same({ row.loss, #learner.history }, { saved.result.loss, saved.result.iteration })
+      assert.equal(-row.reward, row.loss)
+      local own, theirs = env.world:rollout { steps = 3, observer = observer, controller = learner:controller() },
+        saved:rollout()
+      assert.is_true(own.state:positions():equal(theirs.state:positions()))
+      local z = observer:observe(own.state)
+      local _, module = assert(loadfile(saved.controller:export(folder .. "/policy.lua")))()
+      assert.is_nil(module)
+      local policy, x = dofile(folder .. "/policy.lua"), z:totable()
+      local positions, velocities = {}, {}
+      for k = 1, 4 do positions[k], velocities[k] = x[k], x[4 + k] end
+      local u = policy.step({ position = positions, velocity = velocities }, policy.start())
+      for k, value in ipairs(learner:controller():act(z):totable()) do assert.near(value, u[k], 1e-12) end
+    end
+    -- an environment of the script's own: the policy alone
+    local env = regulator.env(4)
+    function env.snapshot() return {} end
+    function env.restore() end
+    local learner = cq.Learner.ppo { env = env, steps = 64, batch = 32, minibatches = 2, hidden = { 3 } }
+    learner:train { folder = scratched .. "/own" }
+    local saved, z = cq.load(scratched .. "/own"), spread({ 3, 2 }, -1, 1)
+    assert.is_true(saved.controller:act(z):equal(learner:controller():act(z)))
+    assert.matches("has parameters alone; it was made by", sentence(function() return saved.robot end))
+    scratch.close()
   end)
 
   it("says which update diverges, and what to do", function()

@@ -201,7 +201,7 @@ describe("a run", function()
     local result = cqlua({ path, "--out", out(), "--iterations", "1000" },
       { after = ("& pid=$!; %s; kill -TERM $pid; wait $pid"):format(wait_ready()) })
     assert.equal(130, result.code)
-    has(result.err, "stopping at the next iteration")
+    has(result.err, "cqlua: stopping; once more to quit at once")
     has(process.read(out() .. "/manifest.json"), '"status": "interrupted"')
 
     -- a terminal that is closed; nohup lets the run go on
@@ -315,6 +315,21 @@ describe("a run", function()
       has(result.err, ("script.lua:2: %s/optimizer.bin is not what a run has saved: %s; start without --resume"):format(
         out(), problem))
     end
+    -- a file cut short, and iterations that were kept
+    process.write(out() .. "/optimizer.bin", (process.read(out() .. "/optimizer.bin"):sub(1, 40)))
+    require("cq.run.checkpoint").write(out(), { iteration = 2, params = {} })
+    has(cqlua({ script(loop), "--out", out(), "--resume" }).err, ("is cut short: it ends after 40 bytes; start without "
+      .. "--resume, or go on from an iteration that was kept: cqlua resume %s --at 2 --as FOLDER"):format(out()))
+  end)
+
+  it("tells how a rollout ended that Ctrl-C stopped, where no run has begun", function()
+    local content = [[
+local scene = require "tests.scene"
+local world = scene.world(scene.robot())
+world:rollout { steps = 9, on_step = function() require("cq.base.engine").C.cq_interrupt(1) end }
+]]
+    local result = cqlua { script(content) }
+    assert.same({ 130, "interrupted at control step 0\n" }, { result.code, result.err })
   end)
 
   it("is over after finish, and says so", function()

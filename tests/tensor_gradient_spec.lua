@@ -19,11 +19,11 @@ teardown(function() T.warn = warn end)
 describe("gradient of", function()
   local x, y = spread({ 3, 4 }, 0.3, 1.7), spread({ 3, 4 }, 0.2, 2.1) + 0.05
   for _, name in ipairs { "neg", "abs", "square", "sqrt", "exp", "log", "sin", "cos", "tan", "atan", "tanh", "sigmoid",
-    "relu", "softplus" } do
+    "relu", "softplus", "elu" } do
     check(name, function(a) return a[name](a) end, { name == "tan" and x * 0.5 or x })
   end
   for _, name in ipairs { "neg", "abs", "square", "exp", "sin", "cos", "atan", "tanh", "sigmoid", "relu",
-    "softplus" } do
+    "softplus", "elu" } do
     check(name .. " of negatives", function(a) return a[name](a) end, { -x })
   end
   for _, name in ipairs { "asin", "acos" } do
@@ -78,7 +78,8 @@ describe("gradient of", function()
   check("a matrix times itself", function(a) return a:matmul(a) end, { spread({ 3, 3 }, -1, 1) })
   check("dot", function(a, b) return a:dot(b) end, { spread({ 7 }, -1, 1), spread({ 7 }, 0, 1) })
 
-  for name, f in pairs { relu = "relu", tanh = "tanh", softplus = "softplus", sigmoid = "sigmoid", none = "copy" } do
+  for name, f in pairs { relu = "relu", tanh = "tanh", softplus = "softplus", sigmoid = "sigmoid", elu = "elu",
+    none = "copy" } do
     for _, shape in ipairs { { 4 }, { 3, 4 }, { 2, 3, 4 } } do
       it(("dense of {%s}, %s, is that of product, sum and function"):format(table.concat(shape, ","), name), function()
         local p = { x = spread(shape, -1, 1), w = spread({ 4, 5 }, -0.7, 1.2), b = spread({ 5 }, -0.5, 0.6) }

@@ -163,6 +163,7 @@ describe("values of", function()
   it("functions far from 0, without overflow", function()
     equals({ 0, 0.5, 1 }, T { -800, 0, 800 }:sigmoid())
     equals({ 0, 800 }, T { -800, 800 }:softplus())
+    equals({ -1, -1e-20, 0, 800 }, T { -800, -1e-20, 0, 800 }:elu())
     equals({ 0.5, 0.5 }, T { 1e4, 1e4 }:softmax())
     assert.equal(1e300 * 5, T { 3e300, 4e300 }:norm():item() * 1)
     assert.equal(1000 + math.log(2), T { 1000, 1000 }:logsumexp():item())
@@ -215,7 +216,8 @@ describe("values of", function()
 
   it("makes a layer of a network as product, sum and function do", function()
     local x, w, b = T { { 1, -2, 0.5 }, { -0.3, 0.2, 2 } }, T { { 0.5, -1 }, { 2, 0.1 }, { -0.4, 3 } }, T { 0.3, -0.7 }
-    for name, f in pairs { relu = "relu", tanh = "tanh", softplus = "softplus", sigmoid = "sigmoid", none = "copy" } do
+    for name, f in pairs { relu = "relu", tanh = "tanh", softplus = "softplus", sigmoid = "sigmoid", elu = "elu",
+      none = "copy" } do
       for _, a in ipairs { x, x[1] } do
         local y = a:matmul(w) + b
         assert.is_true(a:dense(w, b, name):equal(y[f](y)))

@@ -16,9 +16,9 @@ static cq_status check_layers(const cq_policy *p, int64_t inputs) {
     if (layer->in != width || layer->out < 1)
       return cq_fail(CQ_INVALID, "layer %d of a policy takes %d numbers and gives %d; it is given %lld", l + 1,
                      layer->in, layer->out, (long long)width);
-    if (f != CQ_UNARY_TANH && f != CQ_UNARY_SIGMOID && f != CQ_UNARY_RELU && f != CQ_UNARY_SOFTPLUS)
-      return cq_fail(CQ_INVALID, "layer %d of a policy has activation %d; it must be tanh, sigmoid, relu or softplus",
-                     l + 1, f);
+    if (f < CQ_UNARY_TANH || f > CQ_UNARY_ELU)
+      return cq_fail(CQ_INVALID, "layer %d of a policy has activation %d; it must be tanh, sigmoid, relu, softplus or "
+                     "elu", l + 1, f);
     width = layer->out;
   }
   return CQ_OK;

@@ -7,7 +7,7 @@
 
 // Handles Ctrl-C, SIGTERM and SIGHUP: asks running loops to stop; a second signal ends the program.
 static void on_signal(int number) {
-  static const char text[] = "\ncqlua: stopping at the next iteration; once more to quit at once\n";
+  static const char text[] = "\ncqlua: stopping; once more to quit at once\n";
   // the second one finds the default action
   signal(number, SIG_DFL);
   cq_interrupt(1);

@@ -30,6 +30,7 @@ void cq_tensor_unary(int32_t op, int64_t count, const double *x, double *y) {
     case CQ_UNARY_SIGMOID: EACH(activation_value(CQ_UNARY_SIGMOID, v));
     case CQ_UNARY_RELU: EACH(v < 0 ? 0 : v);   // keeps nan; without the branches of the other activations
     case CQ_UNARY_SOFTPLUS: EACH(activation_value(CQ_UNARY_SOFTPLUS, v));
+    case CQ_UNARY_ELU: EACH(activation_value(CQ_UNARY_ELU, v));
     case CQ_UNARY_SIGN: EACH(sign(v));
     case CQ_UNARY_FLOOR: EACH(floor(v));
     case CQ_UNARY_ROUND: EACH(round(v));
@@ -70,6 +71,7 @@ void cq_tensor_unary_adj(int32_t op, int64_t count, const double *x, const doubl
       for (int64_t i = 0; i < count; i++) grad_x[i] += grad_y[i] * (y[i] > 0);
       break;
     case CQ_UNARY_SOFTPLUS: EACH_ADJ(g * activation_slope(CQ_UNARY_SOFTPLUS, r));
+    case CQ_UNARY_ELU: EACH_ADJ(g * activation_slope(CQ_UNARY_ELU, r));
     default: break;
   }
 }

@@ -19,6 +19,7 @@ local capacity = require "cq.base.capacity"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local fit = require "cq.controller.fit"
+local initial = require "cq.controller.initial"
 local message = require "cq.base.message"
 local T = require "cq.tensor"
 local tables = require "cq.base.tables"
@@ -49,7 +50,7 @@ local function family(name, methods)
 end
 
 -- what must be alike for parameters to mean the same
-local alike = { "activation", "hidden", "count", "frequency", "hold" }
+local alike = { "activation", "hidden", "output", "count", "frequency", "hold" }
 
 ---@internal
 ---A controller in words, by the fields that its parameters depend on: "mlp, activation relu, hidden {64, 64}".
@@ -88,8 +89,10 @@ function controller.mark(params, words, what)
   for _, leaf in ipairs(T.leaves.list(params)) do origins[leaf.tensor] = { words = words, what = what } end
 end
 
--- Warns, once, of parameters that were trained with another controller. params: tensors by name.
-local function tell_origin(self, params)
+---@internal
+---Warns, once, of parameters that were trained with another controller.
+---@param params table<string, cq.Tensor>
+function Controller:tell_origin(params)
   for _, name in ipairs(T.leaves.sorted_keys(params)) do
     local origin, own = origins[params[name]], nil
     if origin then own = controller.words(self.family, self) end
@@ -116,7 +119,7 @@ end
 ---@return cq.Controller
 function Controller:with(params)
   Controller.require_params(params)
-  tell_origin(self, params)
+  self:tell_origin(params)
   local out = setmetatable(tables.merged(self), getmetatable(self))
   out.params = params
   return out
@@ -178,169 +181,9 @@ function Controller:check_rollout(roll)
   self.signals, self.used = roll.signal_count, { world = roll.world, observer = roll.observer }
 end
 
--- Raises an error if the controller's parameters differ in names or shapes from a list of cq.controller.wanted.
-local function require_fit(self, list) fit.require("cq.Controller." .. self.family, self.params, list) end
-
--- Raises an error if there is no observer or observation, for a controller that needs one.
-local function require_observation(self, observation)
-  if not observation then is.fail("cq.Controller.%s needs an observer", self.family) end
-end
-
--- ---- initial values -------------------------------------------------------------------------------------------------
-
--- A new cq.Random for initial weights, by the controller's seed.
-local function generator(self)
-  return require("cq.random") { seed = self.seed }
-end
-
--- Draws the initial weights, a cq.param {inputs, outputs} of a dense layer: normal, with a deviation of sqrt(2 / (in +
--- out)) (Glorot, Bengio 2010), or sqrt(2 / in) before relu (He et al. 2015).
-local function weights(random, inputs, outputs, activation)
-  local deviation = activation == "relu" and math.sqrt(2 / inputs) or math.sqrt(2 / (inputs + outputs))
-  return T.param(random:normal({ inputs, outputs }, { deviation = deviation }))
-end
-
--- A user's initial value, a number, lists or a tensor, as a cq.param; keeps its bounds. Errors: not of this shape.
-local function own_value(value, shape, what)
-  if type(value) == "number" then return T.param(T.full(shape, value)) end
-  if type(value) ~= "table" then
-    is.fail("%s must be a number, lists of them or a tensor, got %s", what, text.describe(value))
-  end
-  local tensor = T.as_tensor(value, what)
-  local got, wanted = table.concat(tensor:shape(), ", "), table.concat(shape, ", ")
-  if got ~= wanted then is.fail("%s must have the shape {%s}, got {%s}", what, wanted, got) end
-  return T.param(tensor, tensor.bounds)
-end
-
--- Returns drawn parameters, params, with the user's `init` in place of those that it names. Errors: a name or a shape
--- that the controller lacks.
-local function with_own(self, params)
-  tell_origin(self, self.init or {})
-  local what, names = ("cq.Controller.%s: init"):format(self.family), T.leaves.sorted_keys(params)
-  for name, value in pairs(self.init or {}) do
-    if not params[name] then
-      is.fail("%s has no parameter %s%s; they are %s", what, text.describe(name),
-        type(name) == "string" and text.suggestion(name, names) or "", table.concat(names, ", "))
-    end
-    params[name] = own_value(value, params[name]:shape(), ("%s.%s"):format(what, name))
-  end
-  return params
-end
-
 -- ---- networks -------------------------------------------------------------------------------------------------------
 
-local seed = is.integer { min = 0, optional = true }         -- the program's --seed, or 0
-local size = is.integer { min = 1, optional = true }
-local init = is.table { optional = true }                    -- first values by name; others are drawn
-
--- Makes initial weights for observations of this size. Sets self.params and self.inputs; init replaces those that it
--- names.
-local function make_layers(self, inputs)
-  local random, params, last = generator(self), {}, inputs
-  for k, width in ipairs(self.hidden) do
-    params["w" .. k], params["b" .. k] = weights(random, last, width, self.activation), T.param(T.zeros { width })
-    last = width
-  end
-  local k = #self.hidden + 1
-  local final = weights(random, last, self.signals, "tanh")
-  if self.scale ~= 1 then final = T.param(final * self.scale) end
-  params["w" .. k], params["b" .. k] = final, T.param(T.zeros { self.signals })
-  self.params, self.inputs = with_own(self, params), inputs
-end
-
--- Numbers of inputs and outputs of layer k; false for those of the first and last layer that are not known yet.
-local function sizes_of_layer(self, k, inputs)
-  local hidden = self.hidden
-  return k == 1 and (inputs or false) or hidden[k - 1], k > #hidden and (self.signals or false) or hidden[k]
-end
-
--- Do the parameters w1, b1, w2, ... have the shapes of this network's layers for so many inputs?
-local function layers_fit(self, inputs)
-  for k = 1, #self.hidden + 1 do
-    local w, b, rows, columns = self.params["w" .. k], self.params["b" .. k], sizes_of_layer(self, k, inputs)
-    if not (T.is_tensor(w) and T.is_tensor(b) and w.rank == 2 and b.rank == 1 and (not rows or w:size(1) == rows)
-      and w:size(2) == (columns or b.count) and b.count == (columns or b.count)) then return false end
-  end
-  return true
-end
-
--- Raises an error if parameters do not fit the network's layers, with a sentence on what fits.
-local function require_layers(self, inputs)
-  local list = {}
-  for k = 1, #self.hidden + 1 do
-    local rows, columns = sizes_of_layer(self, k, inputs)
-    local of = k > #self.hidden and "signals" or ("units of layer %d"):format(k)
-    list[#list + 1] = { name = "w" .. k, sizes = { rows, columns },
-      of = { k == 1 and "observations" or ("units of layer %d"):format(k - 1), of } }
-    list[#list + 1] = { name = "b" .. k, sizes = { columns }, of = { of } }
-  end
-  require_fit(self, list)
-end
-
-local Network = family("mlp", {})
-
--- Before a rollout: raises an error without an observer, or for parameters that do not fit the network and the signals.
--- A network without parameters gets them by `act`, from the first observation.
-function Network:check_rollout(roll)
-  Controller.check_rollout(self, roll)
-  if self.act ~= Network.act then return end
-  require_observation(self, roll.observer)
-  if self.params then require_layers(self, self.inputs) end
-end
-
--- Signals {signals} of an observation {inputs}, or {batch, signals} of {batch, inputs}. Errors: another number of
--- observations than before.
-function Network:act(observation)
-  require_observation(self, observation)
-  if observation.rank == 0 then observation = observation:reshape { 1 } end
-  local inputs = observation:size(-1)
-  if not self.params then make_layers(self, inputs) end
-  if self.inputs and inputs ~= self.inputs then
-    is.fail("cq.Controller.%s was made for %s, got %d", self.family, text.count(self.inputs, "observation"), inputs)
-  end
-  if not layers_fit(self, inputs) then require_layers(self, inputs) end
-  local x, params, count = observation, self.params, #self.hidden
-  for k = 1, count do x = x:dense(params["w" .. k], params["b" .. k], self.activation) end
-  return x:dense(params["w" .. count + 1], params["b" .. count + 1], "tanh")
-end
-
----A list of layers { w, b, activation }, the last one with tanh; nil for an `act` of the user's, and for parameters
----made for other observations, whose error act raises.
----@param inputs integer     observations
-function Network:layers(inputs)
-  if self.act ~= Network.act or self.inputs and self.inputs ~= inputs then return nil end
-  if not self.params then make_layers(self, inputs) end
-  require_layers(self, inputs)
-  local out = {}
-  for k = 1, #self.hidden + 1 do
-    out[k] = { w = self.params["w" .. k], b = self.params["b" .. k],
-      activation = k <= #self.hidden and self.activation or "tanh" }
-  end
-  return out
-end
-
--- Raises an error if a network's hidden layers alone do not fit into memory, before the numbers of observations and
--- signals are known.
-local function require_capacity(self)
-  local count, last = 0, self.inputs or 1
-  for k = 1, #self.hidden + 1 do
-    local width = self.hidden[k] or self.signals or 1
-    count, last = count + (last + 1) * width, width
-  end
-  capacity.require(count, ("cq.Controller.%s: hidden = { %s }"):format(self.family, table.concat(self.hidden, ", ")))
-end
-
--- Completes a new network and returns it: makes its layers now if inputs and signals are given, else at the first
--- observation. Errors: one of them without the other.
-local function network(self)
-  if (self.inputs == nil) ~= (self.signals == nil) then
-    is.fail("cq.Controller.%s: inputs and signals go together, %s is missing", self.family or "mlp", self.inputs
-      and "signals" or "inputs")
-  end
-  require_capacity(self)
-  if self.inputs then make_layers(self, self.inputs) end
-  return self
-end
+local make_mlp, make_linear = require "cq.controller.network"(family("mlp", {}), family("linear", {}))
 
 ---@class cq.Controller.linear.def
 ---@field seed? integer         of the first weights; the program's --seed, or 0, unless given
@@ -351,36 +194,22 @@ end
 
 ---@class cq.Controller.mlp.def : cq.Controller.linear.def
 ---@field hidden? integer[]     units of each hidden layer
----@field activation? "relu"|"tanh"|"softplus"|"sigmoid"   of the hidden layers; the last has tanh
+---@field activation? "relu"|"tanh"|"softplus"|"sigmoid"|"elu"   of the hidden layers
+---@field output? "tanh"|"clip"   of the last layer; "clip": none, and signals are cut off at -1 and 1
+---@field mean? number[]        of each observation, taken off before the first layer; with deviation
+---@field deviation? number[]   of each observation, by which it is divided then; the result is cut off at -10 and 10
 
-local mlp = is.define("cq.Controller.mlp", {
-  hidden = is.vector { integer = true, min = 1, default = { 64, 64 } },
-  activation = is.one_of { "relu", "tanh", "softplus", "sigmoid", default = "relu" },
-  seed = seed, inputs = size, signals = size, scale = is.number { min = 0, default = 1 }, init = init,
-})
 ---A multi-layer perceptron with tanh at its end. Parameters w1 {inputs, hidden}, b1 {hidden}, w2, b2, ...; weights
 ---are drawn by the seed, with the deviation of Glorot and Bengio (2010), before relu that of He et al. (2015); biases
----are 0.
+---are 0. Errors: mean without deviation, or of another number of observations.
 ---@param fields? cq.Controller.mlp.def
 ---@return cq.Controller
-function controller.mlp(fields)
-  return network(setmetatable(mlp(fields or {}), Network))
-end
+function controller.mlp(fields) return make_mlp(fields or {}) end
 
-local Linear = family("linear", { act = Network.act, layers = Network.layers,
-  check_rollout = Network.check_rollout })
-
-local linear = is.define("cq.Controller.linear", {
-  seed = seed, inputs = size, signals = size, scale = is.number { min = 0, default = 1 }, init = init,
-})
 ---u = tanh(W z + b) of the observations z (ChainQueen, section IV). Parameters w1 {inputs, signals} and b1 {signals}.
 ---@param fields? cq.Controller.linear.def
 ---@return cq.Controller
-function controller.linear(fields)
-  local self = linear(fields or {})
-  self.hidden, self.activation = {}, "tanh"
-  return network(setmetatable(self, Linear))
-end
+function controller.linear(fields) return make_linear(fields or {}) end
 
 -- ---- of time alone --------------------------------------------------------------------------------------------------
 
@@ -392,11 +221,12 @@ function Sines:check_rollout(roll)
   Controller.check_rollout(self, roll)
   local phases = self.count * #self.frequency
   if self.params then
-    return require_fit(self, { { name = "w", sizes = { phases, self.signals }, of = { "phases", "signals" } },
+    return fit.require("cq.Controller.sines", self.params, {
+      { name = "w", sizes = { phases, self.signals }, of = { "phases", "signals" } },
       { name = "b", sizes = { self.signals }, of = { "signals" } } })
   end
-  self.params = with_own(self, {
-    w = T.param(generator(self):normal({ phases, self.signals }, { deviation = self.deviation })),
+  self.params = initial.with_own(self, {
+    w = T.param(initial.generator(self):normal({ phases, self.signals }, { deviation = self.deviation })),
     b = T.param(T.zeros { self.signals }),
   })
 end
@@ -421,7 +251,7 @@ local sines = is.define("cq.Controller.sines", {
   count = is.integer { min = 1, max = 65536, default = 4 },
   frequency = is.any_of { is.number { above = 0 }, is.vector { above = 0 }, default = 1 },
   deviation = is.number { min = 0, default = 0.1 },
-  seed = seed, init = init,
+  seed = initial.seed, init = initial.init,
 })
 ---A sum of sines of time, the same for every scene: u = tanh(W s(t) + b), s_k = sin(2 pi (f t + k / count)).
 ---@param fields? cq.Controller.sines.def

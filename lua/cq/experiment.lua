@@ -340,7 +340,7 @@ function Experiment:render(path, options)
   render.plan(def, { world = def.changes.world or self.world, steps = steps })
   if option.program.check then return nil end
   if C.cq_interrupted() ~= 0 then
-    message.note("interrupted: %s was not drawn; the best parameters are saved", path)
+    message.interruption("interrupted: %s was not drawn; the best parameters are saved", path)
     return nil
   end
   return render.film(place.of(path, self), def, function(on_step)

@@ -42,7 +42,8 @@ local made = {}
 local function require_world(self)
   if not self.data.world then
     is.fail("%s has parameters alone; it was made by %s", self.path,
-      self.data.version == 0 and "a program that kept no more" or "an optimizer without an experiment")
+      self.data.version == 0 and "a program that kept no more" or "an optimizer without an experiment, or a learner "
+      .. "without cq.Env")
   end
 end
 
@@ -78,9 +79,9 @@ end
 
 -- The controller of a saved file with its trained parameters; nil: the file has none.
 function made.controller(self)
-  require_world(self)
-  if not self.data.controller then return nil end
+  if not self.data.controller then return require_world(self) end
   local out = policy.controller(self.data.controller, self.parameters.controller, self.path)
+  if not self.data.world then return out end         -- of a learner on an environment of the script's own
   -- The world and the observer that the controller was used with, made when they are asked for.
   function out.used()
     self.made_world = self.made_world or require "cq.world"(self.world)

@@ -244,6 +244,11 @@ local function close_ranks(problem)
   return fine and not failed, failed
 end
 
+-- Tells who asked to stop how the program ended, unless a run has.
+local function tell_interruption()
+  message.interruption("%s", package.loaded["cq.base.engine"].interruption or "interrupted")
+end
+
 -- Did the script end so that its new version can be run (--watch)?
 local function wants_reload()
   local watch = package.loaded["cq.base.watch"]
@@ -309,7 +314,8 @@ function program.run_script(path, words)
   return finished, why
 end
 
--- Runs a subcommand; returns its exit code: 0 where the command gives none, 1 where it failed.
+-- Runs a subcommand; returns its exit code: 0 where the command gives none, 130 where Ctrl-C ended it, 1 where it
+-- failed.
 local function run_command(parsed)
   local code, stray = FAILED, not parsed.command.arguments and parsed.positional[1]
   if stray then
@@ -317,7 +323,10 @@ local function run_command(parsed)
   end
   option.set_given(parsed.given)
   local finished = run(function() code = parsed.command.run(parsed.options, parsed.positional) or FINISHED end)
-  return finished and code or FAILED
+  if not finished then code = FAILED end
+  if code == FINISHED or not interrupted() then return code end
+  tell_interruption()
+  return INTERRUPTED
 end
 
 -- Ends the program if the device of --device is missing, before any work is done.
@@ -355,8 +364,12 @@ local function dispatch(parsed, arguments)
   if #parsed.code > 0 then finished = run_code(parsed) end
   if finished and parsed.name then finished = program.run_script(parsed.name, parsed.positional) end
   if parsed.interactive then require("cq.program.prompt").run(convenient_globals()) end
+  if interrupted() then
+    tell_interruption()
+    return INTERRUPTED
+  end
   if finished then script.tell_unused() end
-  return interrupted() and INTERRUPTED or finished and FINISHED or FAILED
+  return finished and FINISHED or FAILED
 end
 
 ---Runs the program and returns its exit code. arguments[0] is its own name.

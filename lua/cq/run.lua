@@ -156,7 +156,6 @@ end
 ---@type table<string, true?>       folders in which this process has begun, and finished, a run
 local begun, finished = {}, {}
 local gone_on = false              -- this process has gone on with an earlier run
-local told_interruption = false
 ---@type cq.Run?                   that was closed last
 local last
 
@@ -249,7 +248,7 @@ end
 local function refuse_interrupted(folder)
   if C.cq_interrupted() == 0 then return end
   engine.interruption = ("interrupted before the run in %s began"):format(folder)
-  if not told_interruption then message.note("%s", engine.interruption) end
+  message.interruption("%s", engine.interruption)
   schema.fail("%s", engine.interruption)
 end
 
@@ -319,10 +318,17 @@ function Run.saved_in(folder, name)
   local path = folder .. "/" .. (name or "optimizer.bin")
   local found, is_copy = readable(path)
   if not found then return nil end
-  local saved = tensor.load(found)
+  local fine, saved = pcall(tensor.load, found)
   if is_copy then os.remove(found) end
-  local problem = schema.problem(saved_fields, saved)
-  if problem then schema.fail("%s is not what a run has saved: %s; start without --resume", path, problem) end
+  if not fine and not schema.is_failure(saved) then error(saved, 0) end
+  local problem = not fine and saved:gsub("^[^:]*:%d+: ", "") or schema.problem(saved_fields, saved)
+  if problem then
+    local kept = checkpoint.list(folder)
+    schema.fail("%s is not what a run has saved: %s; start without --resume%s", path, problem, #kept > 0
+      and (", or go on from an iteration that was kept: cqlua resume %s --at %d --as FOLDER"):format(folder, kept[#kept])
+      or host.kind(folder .. "/saved.bin") and (", or from its best parameters: --from %s --out FOLDER"):format(folder)
+      or "")
+  end
   migrate.training(saved.optimizer)
   return saved
 end
@@ -487,11 +493,10 @@ end
 
 -- Prints once, after Ctrl-C, how to continue.
 local function tell_interruption(self)
-  if watch.wanted or told_interruption or self.done == 0 then return end
+  if watch.wanted or self.done == 0 then return end
   local saves = self.takes_resume and host.kind(self:path "optimizer.bin")
-  message.note("interrupted after iteration %d; what was computed is kept in %s%s", self.done, self.folder,
+  message.interruption("interrupted after iteration %d; what was computed is kept in %s%s", self.done, self.folder,
     saves and "; the same command with --resume goes on from there" or "")
-  told_interruption = true
 end
 
 -- Prints after an error up to which iteration the run can be resumed.

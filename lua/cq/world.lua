@@ -135,14 +135,13 @@ end
 local function refuse_courant(self, raw, wanted)
   C.cq_world_destroy(self.handle)
   self.handle = nil
-  local softer = raw.cable_count > 0 and "a softer material, or softer cables" or "a softer material"
-  if raw.collision_stiffness > 0.5 then softer = softer .. ", or a smaller stiffness of collisions" end
+  local softer = steps.remedies(raw)
   local number = ("cq.World: the Courant number is %.3g with substeps = %d and must be at most %s"):format(self.courant,
     self.substeps, text.number(self.courant_max))
   if wanted <= self.substeps_max then
     is.fail("%s: use substeps = %d or more, or \"auto\", or a smaller dt, or %s", number, wanted, softer)
   end
-  is.fail("%s; that asks for more than the %d that there may be, as the waves of the stiffest material are too fast for this dt: take a smaller dt, larger cells, %s, or implicit steps (integrator = cq.Implicit {})",
+  is.fail("%s; that asks for more than the %d that there may be, as waves or viscosity are too fast for this dt: take a smaller dt, larger cells, %s, or implicit steps (integrator = cq.Implicit {})",
     number, self.substeps_max, softer)
 end
 

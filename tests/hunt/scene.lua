@@ -183,7 +183,8 @@ local function control(draw, world, own, steps, batch)
       observer = cq.Observer.kmeans { clusters = 2, velocity = draw:chance(0.5), acceleration = draw:chance(0.3) }
     end
     local network = draw:chance(0.3) and cq.Controller.linear { seed = 1 }
-      or cq.Controller.mlp { hidden = { 5, 4 }, activation = draw:pick { "tanh", "softplus", "sigmoid" }, seed = 1 }
+      or cq.Controller.mlp { hidden = { 5, 4 }, seed = 1,
+        activation = draw:pick { "tanh", "softplus", "sigmoid", "elu" } }
     return network:prepare(world, observer, weighted), function(p) return network:with(p), observer end, "network"
   end
   if #world.robots == 1 and draw:chance(0.2) then

@@ -146,7 +146,7 @@ function field.checker(entry, optional)
   local options = range(entry)
   local checker
   if entry.rank == 0 then
-    options.default = entry.default
+    options.default, options.unit = entry.default, entry.unit == "rad" and entry.unit or nil
     checker = is.number(options)
   else
     options.size = { 2, 3 }

@@ -20,6 +20,16 @@ function message.note(format, ...)
   if not option.program.quiet then write(select("#", ...) > 0 and format:format(...) or format) end
 end
 
+local told_interruption = false
+
+---Prints a note on how the user's wish to stop has ended, as message.note; only the first one of the process.
+---@param format string
+---@param ... any
+function message.interruption(format, ...)
+  if not told_interruption then message.note(format, ...) end
+  told_interruption = true
+end
+
 local noted, warned = {}, {}
 
 ---Prints a note on stderr, the same one only once; nothing with --quiet.

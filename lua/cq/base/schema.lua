@@ -114,7 +114,8 @@ end
 
 local ranges = { min = "at least %s", above = "above %s", max = "at most %s", below = "below %s" }
 local range_order = { "min", "above", "max", "below" }
-local number_options = { min = 1, above = 1, max = 1, below = 1, infinite = 1, default = 1, optional = 1, help = 1 }
+local number_options = { min = 1, above = 1, max = 1, below = 1, infinite = 1, default = 1, optional = 1, help = 1,
+  unit = 1 }
 
 -- A text such as " at least 0 and below 1" from the options min, above, max and below; empty without any.
 local function range_label(options)
@@ -146,13 +147,14 @@ local function number_of(what, whole)
     options = options or {}
     known_options(options, number_options, what)
     local label = (options.infinite and "a number" or what) .. range_label(options)
+      .. (options.unit and (" [%s]"):format(options.unit) or "")
     return checker(options, label, whole and "integer" or "number", function(value)
       return type(value) == "number" and in_range(value, options) and (not whole or value % 1 == 0)
     end)
   end
 end
 
----A finite number; options min, max, above, below, infinite.
+---A finite number; options min, max, above, below, infinite, unit (for messages).
 schema.number = number_of("a finite number", false)
 ---A whole number; options min, max, above, below.
 schema.integer = number_of("a whole number", true)

@@ -115,7 +115,7 @@ function actions.run(options, script, words)
   if options.launch then return launch(session, options, words) end
   local outcome, counts, summary = run_here(session, options)
   if outcome == "interrupted" then
-    message.note("interrupted; the same command goes on with %s", text.count(counts.waiting, "trial"))
+    message.interruption("interrupted; the same command goes on with %s", text.count(counts.waiting, "trial"))
     return INTERRUPTED
   end
   if outcome == "finished" then print_all(summary) end

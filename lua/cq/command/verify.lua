@@ -150,6 +150,7 @@ return {
         if wrong then message.warn("%s", wrong) end
         failed, rows[#rows + 1] = failed or wrong ~= nil, cells
       end
+      if problem and engine.C.cq_interrupted() ~= 0 then return INTERRUPTED end
       if problem then message.fault("verify: %s", problem) end
       failed = failed or problem ~= nil
       if options.csv and not problem then write_table(options.csv, old, rows) end

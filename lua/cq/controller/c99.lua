@@ -21,7 +21,8 @@ end
 
 local activations = {
   tanh = "tanhf(sum)", relu = "(sum > 0.0f ? sum : 0.0f)", sigmoid = "1.0f / (1.0f + expf(-sum))",
-  softplus = "@softplus(sum)",
+  softplus = "@softplus(sum)", elu = "(sum < 0.0f ? expf(sum) - 1.0f : sum)",
+  clip = "(sum < -1.0f ? -1.0f : sum > 1.0f ? 1.0f : sum)",
 }
 
 -- log(1 + u) = 2 (s + s^3 / 3 + s^5 / 5 + ...), s = u / (2 + u) <= 1/3, of u = e^-|x|
@@ -134,10 +135,17 @@ local function layers(program, inputs)
   return hidden, table.concat(lines, "\n")
 end
 
+local SCALED = [[
+  for (int i = 0; i < %d; i++) {
+    const float z = (x[i] - @mean[i]) / @deviation[i];
+    x[i] = z < -10.0f ? -10.0f : z > 10.0f ? 10.0f : z;
+  }]]
+
 -- The C statements, as text, that compute the signals of a network from its inputs.
 function bodies.network(program)
   local lines, inputs = gather(program)
   local hidden, calls = layers(program, inputs)
+  if program.mean then lines = lines .. "\n" .. SCALED:format(inputs) end
   return ("  float x[%d];\n%s%s\n%s\n"):format(inputs, hidden, lines, calls)
 end
 
@@ -187,7 +195,9 @@ local function constants(program)
     parts[#parts + 1] = array("@w" .. k, layer.w)
     parts[#parts + 1] = array("@b" .. k, layer.b)
   end
-  if program.values then parts[#parts + 1] = array("@values", program.values) end
+  for _, name in ipairs { "mean", "deviation", "values" } do
+    if program[name] then parts[#parts + 1] = array("@" .. name, program[name]) end
+  end
   if program.frequency then
     local list = {}
     for k, f in ipairs(program.frequency) do list[k] = ("%.17g"):format(f) end

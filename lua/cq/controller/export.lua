@@ -26,6 +26,8 @@ local languages = { h = "cq.controller.c99", lua = "cq.controller.plain_lua" }
 ---@field change integer?           so many velocities whose change over a control step is an observation too
 ---@field dt number                 control step [time]
 ---@field layers table[]?           { w {inputs, outputs}, b, activation }
+---@field mean cq.Tensor?           {inputs} of the first layer's inputs, with deviation, by which these are scaled
+---@field deviation cq.Tensor?      {inputs}
 ---@field frequency number[]?
 ---@field phases integer?           of each frequency
 ---@field values cq.Tensor?         {rows, signals}
@@ -120,7 +122,7 @@ function describe.mlp(self, program, world, observer)
   local first = self.params.w1
   program.kind = "network"
   program.inputs, program.change, program.shows_velocity = inputs_of(observer, world, first:size(1))
-  program.layers = self:layers(first:size(1))
+  program.layers, program.mean, program.deviation = self:layers(first:size(1)), self.mean_tensor, self.deviation_tensor
   if not program.layers then
     is.fail("controller:export: act is the script's own function, which cannot be written as a program")
   end

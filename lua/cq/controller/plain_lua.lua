@@ -17,6 +17,8 @@ local activations = {
   relu = function(x) return x > 0 and x or 0 end,
   sigmoid = function(x) return 1 / (1 + math.exp(-x)) end,
   softplus = function(x) return math.max(x, 0) + math.log(1 + math.exp(-math.abs(x))) end,
+  elu = function(x) return x < 0 and math.exp(x) - 1 or x end,
+  clip = function(x) return math.max(-1, math.min(1, x)) end,
 }
 
 -- A dense layer of a network: y = f(W x + b).
@@ -60,6 +62,12 @@ function steps.network(program)
   state.velocity = kept]]):format(program.dt)
   end
   lines[#lines + 1] = clock
+  if program.mean then
+    lines[#lines + 1] = ([[
+  for k, value in ipairs(x) do
+    x[k] = math.max(-10, math.min(10, (value - M.mean[k]) / M.deviation[k]))
+  end]])
+  end
   lines[#lines + 1] = "  return network(x)"
   return table.concat(lines, "\n")
 end
@@ -99,7 +107,9 @@ local function constants(program)
     end
     parts[#parts + 1] = "}\n"
   end
-  if program.values then parts[#parts + 1] = "M.values = " .. list(program.values) .. "\n" end
+  for _, name in ipairs { "mean", "deviation", "values" } do
+    if program[name] then parts[#parts + 1] = ("M.%s = %s\n"):format(name, list(program[name])) end
+  end
   if program.frequency then
     parts[#parts + 1] = ("M.frequency = { %s }   -- [1/time]\n"):format(table.concat(program.frequency, ", "))
   end

@@ -76,7 +76,7 @@ function reported.run(self, path, given)
   local params = evaluate.params(self, def.params, "run:report")
   if is_left_out() then return nil end
   if C.cq_interrupted() ~= 0 then
-    message.note("interrupted: %s was not written; the best parameters are saved", path)
+    message.interruption("interrupted: %s was not written; the best parameters are saved", path)
     return nil
   end
   local world = changes.world or self.world

@@ -1,9 +1,9 @@
 -- learner: what algorithms of reinforcement learning share: updates in a loop, their history, the folder of a run, and
 -- what is saved. An algorithm is a subclass with
 --   iterate(self)             one update; gives the row of the history
---   mean(self, z)             actions {rows, signals} without noise for observations that are scaled already
 --   parts                     names of the fields that have a state, such as optimizers
 --   kept                      names of the fields that are tables of tensors, tensors or numbers
+--   activation, output        of the policy's network, as of cq.Controller.mlp
 local method = require "cq.base.method"
 local class = require "cq.tensor.class"
 local controllers = require "cq.controller"
@@ -15,7 +15,9 @@ local normalizer = require "cq.learn.normalizer"
 local option = require "cq.option"
 local message = require "cq.base.message"
 local random = require "cq.random"
+local saved_runs = require "cq.saved.run"
 local signature = require "cq.run.signature"
+local tables = require "cq.base.tables"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local C, tape = engine.C, T.tape
@@ -41,14 +43,13 @@ end
 
 ---A class of learners, which inherits from cq.Learner.
 ---@param kind string             its name, "ppo"
----@param parts string[]          fields that are objects with a state, saved and restored
----@param kept string[]           other fields that are saved
+---@param fields { parts: string[], kept: string[], activation: string, output: string }   parts: fields that are
+---  objects with a state, saved and restored; kept: other fields that are saved; activation and output: of the policy
 ---@return table
-function learner.subclass(kind, parts, kept)
-  local out = setmetatable({ __name = "cq.Learner", __tostring = Learner.__tostring, kind = kind, parts = parts,
-    kept = kept }, Learner)
+function learner.subclass(kind, fields)
+  local out = tables.merged(fields, { __name = "cq.Learner", __tostring = Learner.__tostring, kind = kind })
   out.__index = out
-  return out
+  return setmetatable(out, Learner)
 end
 
 -- ---- what algorithms use --------------------------------------------------------------------------------------------
@@ -144,13 +145,14 @@ function learner.no_episodes() return { count = 0, sum = 0, length = 0, failures
 
 ---Adds to a row the columns of the history that all algorithms have, and counts the steps made.
 ---@param self cq.Learner
----@param row table<string, number>
+---@param row table<string, number>   with reward, the mean of a control step, whose negative is the loss
 ---@param told table           from learner.note_episodes
 ---@param started number       [s]
 ---@return table<string, number> row
 function learner.complete(self, row, told, started)
   local made = self.env.scenes * self.horizon
   self.steps_made = self.steps_made + made
+  row.loss = -row.reward
   row.steps, row.episodes, row.failures = self.steps_made, told.count, told.failures
   row.episode_return = told.count > 0 and told.sum / told.count or nil
   row.episode_length = told.count > 0 and told.length / told.count or nil
@@ -297,7 +299,7 @@ local function one_update(self, def, run)
   self.updates_made = self.updates_made + 1
   self.history[#self.history + 1] = row
   if run then
-    local recorded = { iteration = self.updates_made, loss = row.loss or row.policy_loss }
+    local recorded = { iteration = self.updates_made }
     for name, value in pairs(row) do recorded[name] = value end
     run:record(recorded)
     run:checkpoint(self.updates_made, self.params, self:state())
@@ -332,25 +334,29 @@ function Learner:train(options)
   tape.pause(function()
     local run = open(self, def)
     train(self, def, run)
-    if run then run:finish() end
+    if run then
+      if self.updates_made > 0 then
+        saved_runs.write_learned(run, self, self.history[#self.history].loss)
+      end
+      run:finish()
+    end
   end)
   return self.history
 end
 
----The policy without noise as a controller on the environment's observations, clipped to [-1, 1]; a copy, which further
----training does not change. Errors, when it acts: another number of observations than the environment has.
+---The policy without noise, a cq.Controller.mlp on the environment's observations, which can be saved, exported and
+---trained further; a copy, which further training does not change. It refuses other numbers of observations.
 ---@return cq.Controller
 function Learner:controller()
-  local frozen = setmetatable({ params = T.leaves.snapshot(self.params), observations = self.observations
-    and self.observations:copy() or false }, { __index = self })
-  local inputs = self.env.observation_space.shape[1]
-  return controllers.of(function(z)
-    local got = z.rank > 0 and z:size(-1) or 1
-    if got ~= inputs then
-      is.fail("learner:controller: it acts on the %s of its environment, got %d", text.count(inputs, "observation"), got)
-    end
-    return frozen:mean(learner.seen(frozen, z, false)):clamp(-1, 1)
-  end, "learner:controller")
+  local own, params = self.observations, {}
+  for k = 1, #self.options.hidden + 1 do
+    for _, name in ipairs { "w", "b" } do params[name .. k] = self.params["mean_" .. name .. k]:detach():copy() end
+  end
+  return controllers.mlp {
+    inputs = self.env.observation_space.shape[1], signals = self.env.action_space.shape[1],
+    hidden = self.options.hidden, activation = self.activation, output = self.output, init = params,
+    mean = own and own.mean:totable() or nil, deviation = own and own:deviation():totable() or nil,
+  }
 end
 
 method.guard(Learner, "learner", { "state", "restore", "train", "controller" })

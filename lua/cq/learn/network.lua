@@ -50,9 +50,6 @@ function network.sizes(inputs, hidden, outputs)
   return out
 end
 
--- A tensor of x, or exp(x) - 1 where x is below 0 (Clevert et al. 2016).
-local function elu(x) return x:relu() + x:minimum(0):exp() - 1 end
-
 ---Outputs of the network NAME for inputs x.
 ---@param params table<string, cq.Tensor>
 ---@param name string
@@ -62,8 +59,7 @@ local function elu(x) return x:relu() + x:minimum(0):exp() - 1 end
 function network.evaluate(params, name, x, activation)
   local k = 1
   while params[name .. "_w" .. k + 1] do
-    local w, b = params[name .. "_w" .. k], params[name .. "_b" .. k]
-    x = activation == "elu" and elu(x:dense(w, b)) or x:dense(w, b, "tanh")
+    x = x:dense(params[name .. "_w" .. k], params[name .. "_b" .. k], activation)
     k = k + 1
   end
   return x:dense(params[name .. "_w" .. k], params[name .. "_b" .. k])

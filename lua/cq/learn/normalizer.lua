@@ -32,24 +32,22 @@ function Normalizer:update(rows)
   self.mean, self.count = self.mean + delta * (n / total), total
 end
 
+---The standard deviation of each number, never 0.
+---@return cq.Tensor         {width}
+function Normalizer:deviation() return (self.variance + EPSILON):sqrt() end
+
 ---Rows with the mean taken off and a deviation of 1, within +-10.
 ---@param rows cq.Tensor     {..., width}
 ---@return cq.Tensor
 function Normalizer:normalize(rows)
-  return ((rows - self.mean) / (self.variance + EPSILON):sqrt()):clamp(-LIMIT, LIMIT)
+  return ((rows - self.mean) / self:deviation()):clamp(-LIMIT, LIMIT)
 end
 
 ---Numbers divided by the deviation alone, within +-10: rewards keep their sign.
 ---@param numbers cq.Tensor
 ---@return cq.Tensor
 function Normalizer:scale(numbers)
-  return (numbers / (self.variance + EPSILON):sqrt()):clamp(-LIMIT, LIMIT)
-end
-
----A copy that later updates of this one do not change.
----@return cq.Normalizer
-function Normalizer:copy()
-  return setmetatable({ mean = self.mean, variance = self.variance, count = self.count }, Normalizer)
+  return (numbers / self:deviation()):clamp(-LIMIT, LIMIT)
 end
 
 ---All that is needed to go on later.

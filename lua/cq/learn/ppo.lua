@@ -11,15 +11,13 @@ local T = require "cq.tensor"
 local ppo = {}
 
 ---@class cq.Learner.ppo : cq.Learner
-local Ppo = learner.subclass("ppo", { "optimizer", "random", "observations", "rewards" }, { "seen", "discounted" })
+local Ppo = learner.subclass("ppo", { parts = { "optimizer", "random", "observations", "rewards" },
+  kept = { "seen", "discounted" }, activation = "tanh", output = "clip" })
 
 -- The mean action {..., signals} of the policy for normalised observations z {..., numbers}.
-local function mean_of(params, z) return network.evaluate(params, "mean", z, "tanh") end
+local function mean_of(params, z) return network.evaluate(params, "mean", z, Ppo.activation) end
 -- The critic's value {...} of normalised observations z {..., numbers}.
-local function value_of(params, z) return network.evaluate(params, "value", z, "tanh"):squeeze(-1) end
-
--- The mean action {rows, signals} of the policy, without noise, for normalised observations, by the present parameters.
-function Ppo:mean(z) return mean_of(self.params, z) end
+local function value_of(params, z) return network.evaluate(params, "value", z, Ppo.activation):squeeze(-1) end
 
 local LOG_ROOT_2_PI = 0.5 * math.log(2 * math.pi)
 
@@ -64,17 +62,18 @@ local function scaled_reward(self, reward, ended)
 end
 
 -- Makes control steps of all scenes with the policy as it is, drawing actions. Returns rows, with the lists by step
--- observation, action, log_density, reward, ended and, with one step more, value of {scenes, ...}, and the sums over
--- episodes that ended.
+-- observation, action, log_density, reward (scaled), ended and, with one step more, value of {scenes, ...}; the sums
+-- over episodes that ended; and the mean reward of a control step.
 local function collect(self, steps)
   local rows = { observation = {}, action = {}, log_density = {}, value = {}, reward = {}, ended = {} }
-  local told = learner.no_episodes()
+  local told, mean_reward = learner.no_episodes(), 0
   for t = 1, steps do
     local mean, z = mean_of(self.params, self.seen), self.seen
     local action = mean + self.params.log_deviation:exp() * self.random:normal(mean:shape())
     local next_z, reward, terminated, truncated, info = self.env:step(action)
     local ended = (terminated + truncated):minimum(1)
     learner.note_episodes(told, ended, info)
+    mean_reward = mean_reward + reward:mean():item() / steps
     reward = scaled_reward(self, reward, ended)
     if truncated:sum():item() > 0 then     -- the episode would have gone on
       local rest = value_of(self.params, learner.seen(self, info.final_observation, false))
@@ -86,7 +85,7 @@ local function collect(self, steps)
     self.seen = learner.seen(self, next_z, true)
   end
   rows.value[steps + 1] = value_of(self.params, self.seen)
-  return rows, told
+  return rows, told, mean_reward
 end
 
 -- The advantage of each action by generalized advantage estimation (Schulman et al. 2016, eq. 16), and the targets that
@@ -150,7 +149,7 @@ end
 -- One update: collects a batch of steps, then descends the clipped loss over it; returns the row of the history.
 function Ppo:iterate()
   local o, started = self.options, C.cq_clock()
-  local rows, told = collect(self, self.horizon)
+  local rows, told, reward = collect(self, self.horizon)
   rows.advantage, rows.target = estimate(rows, self.horizon, o.gamma, o.lambda)
   local batch = {}
   for _, name in ipairs { "observation", "action", "log_density", "value", "advantage", "target" } do
@@ -159,8 +158,9 @@ function Ppo:iterate()
   self.optimizer.rate = o.rate * (1 - self.updates_made / self.updates)
   local sums = update(self, batch)
   return learner.complete(self, {
-    policy_loss = sums.policy / sums.made, value_loss = sums.value / sums.made, kl = sums.kl / sums.made,
-    clip_fraction = sums.clipped / sums.made, explained_variance = explained_variance(batch.value, batch.target),
+    reward = reward, policy_loss = sums.policy / sums.made, value_loss = sums.value / sums.made,
+    kl = sums.kl / sums.made, clip_fraction = sums.clipped / sums.made,
+    explained_variance = explained_variance(batch.value, batch.target),
     deviation = self.params.log_deviation:exp():mean():item(), rate = self.optimizer.rate,
   }, told, started)
 end

@@ -11,13 +11,11 @@ local T = require "cq.tensor"
 local shac = {}
 
 ---@class cq.Learner.shac : cq.Learner
-local Shac = learner.subclass("shac", { "optimizer", "critic", "random", "observations" }, {})
+local Shac = learner.subclass("shac", { parts = { "optimizer", "critic", "random", "observations" }, kept = {},
+  activation = "elu", output = "tanh" })
 
 -- The policy's mean action {..., signals} before tanh, for normalised observations z {..., numbers}.
-local function mean_of(params, z) return network.evaluate(params, "mean", z, "elu") end
-
--- The action {rows, signals} of the policy without noise, for normalised observations.
-function Shac:mean(z) return mean_of(self.params, z):tanh() end
+local function mean_of(params, z) return network.evaluate(params, "mean", z, Shac.activation) end
 
 ---The loss of a window: -1 / (scenes steps) sum over scenes of sum_t gamma^t r_t + gamma^h V(z_h), in which an episode
 ---that ends within the window ends the sum with V of its last observation, or 0 where it is terminated, and the next
@@ -96,7 +94,7 @@ function Shac:iterate()
       episode_return = window.episode_return[t], episode_length = window.episode_length[t], failed = window.failed[t] })
   end
   local value_loss = learn_value(self, window)
-  return learner.complete(self, { loss = loss, reward = window.reward:mean():item(), value_loss = value_loss,
+  return learner.complete(self, { policy_loss = loss, reward = window.reward:mean():item(), value_loss = value_loss,
     gradient = self.optimizer.norm, rate = self.optimizer.rate,
     deviation = self.params.log_deviation and self.params.log_deviation:exp():mean():item() or 0 }, told, started)
 end

@@ -62,7 +62,7 @@ local function charge(began) now.spent = now.spent + C.cq_clock() - began end
 local function obey(command)
   if command == "stop" then
     C.cq_interrupt(1)
-    tell "stopping at the next iteration"
+    tell "stopping"
   elseif command == "pause" then
     tell "paused"
     local answer

@@ -13,7 +13,7 @@ EnginePolicy.__index = EnginePolicy
 local engine_policy = {}
 
 local kinds = { tanh = C.CQ_UNARY_TANH, sigmoid = C.CQ_UNARY_SIGMOID, relu = C.CQ_UNARY_RELU,
-  softplus = C.CQ_UNARY_SOFTPLUS }
+  softplus = C.CQ_UNARY_SOFTPLUS, elu = C.CQ_UNARY_ELU }
 
 -- Fills layer k of the engine's network with copies of weights and biases, since the user may change them before the
 -- backward pass reads them, and makes zeros for their gradients (self.given[k]). layer: { w, b, activation }.
@@ -49,6 +49,8 @@ end
 function engine_policy.of(roll)
   local observer, controller, world = roll.observer, roll.controller, roll.world
   if not (observer and observer.readouts and controller and controller.layers and #roll.forces == 0) then return nil end
+  -- the engine's layers are given observations as they are, and have an activation at their end
+  if controller.mean or controller.output then return nil end
   local observation, change = observer:readouts(world)
   if not (observation or change) then return nil end
   -- it would begin without the velocity before

@@ -15,6 +15,7 @@ local plain = require "cq.saved.plain"
 local policy = require "cq.saved.policy"
 local robots = require "cq.saved.robot"
 local selection = require "cq.robot.selection"
+local text = require "cq.base.text"
 local worlds = require "cq.saved.world"
 local tables = require "cq.base.tables"
 
@@ -118,6 +119,25 @@ function run.write(folder, best, experiment)
   out.result = { loss = best.loss, iteration = best.iteration, feasible = best.feasible,
     values = plain.copy(best.values) }
   out.parameters = best.params
+  write(folder, run.name, out)
+end
+
+---Writes saved.bin of a learner's run: its policy without noise and its last mean reward, with world, robots and
+---observer where its environment is a cq.Env. Does nothing in a process that only follows another one.
+---@param folder cq.Run
+---@param learner cq.Learner
+---@param loss number           minus the mean reward of the last update
+function run.write_learned(folder, learner, loss)
+  if option.program.follows then return end
+  local env, controller = learner.env, learner:controller()
+  local out = { parameters = { controller = controller.params },
+    result = { loss = loss, iteration = learner.updates_made } }
+  local world = text.is_instance(env, "cq.Env") and env.world
+  if world then
+    out.steps, out.robots, out.world = env.steps, of_robots(world, world.robots[1]), worlds.data(world, env.steps, {})
+    out.observer = policy.observer_data(env.observer, world.robots)
+  end
+  out.controller = policy.controller_data(controller, world and controllers.signals_of(world) or nil)
   write(folder, run.name, out)
 end
 

@@ -43,6 +43,7 @@ local class = {}
 ---@field sigmoid fun(self: cq.Tensor): cq.Tensor   1 / (1 + e^-x)
 ---@field relu fun(self: cq.Tensor): cq.Tensor   max(0, x); subgradient 0 at 0
 ---@field softplus fun(self: cq.Tensor): cq.Tensor     log(1 + e^x)
+---@field elu fun(self: cq.Tensor): cq.Tensor    x, or e^x - 1 where x is below 0
 ---@field sign fun(self: cq.Tensor): cq.Tensor   -1, 0, 1; no gradient
 ---@field floor fun(self: cq.Tensor): cq.Tensor   largest whole number that is not above; no gradient
 ---@field round fun(self: cq.Tensor): cq.Tensor   to the nearest whole number, halves away from 0; no gradient

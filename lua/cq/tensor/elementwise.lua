@@ -172,7 +172,7 @@ local unaries = {
   exp = C.CQ_UNARY_EXP,
   log = C.CQ_UNARY_LOG, sin = C.CQ_UNARY_SIN, cos = C.CQ_UNARY_COS, tan = C.CQ_UNARY_TAN, asin = C.CQ_UNARY_ASIN,
   acos = C.CQ_UNARY_ACOS, atan = C.CQ_UNARY_ATAN, tanh = C.CQ_UNARY_TANH, sigmoid = C.CQ_UNARY_SIGMOID,
-  relu = C.CQ_UNARY_RELU, softplus = C.CQ_UNARY_SOFTPLUS,
+  relu = C.CQ_UNARY_RELU, softplus = C.CQ_UNARY_SOFTPLUS, elu = C.CQ_UNARY_ELU,
   sign = C.CQ_UNARY_SIGN, floor = C.CQ_UNARY_FLOOR, round = C.CQ_UNARY_ROUND,
 }
 for name, op in pairs(unaries) do

@@ -227,7 +227,8 @@ function Reader:damaged(what) fail("cq.load: %s is damaged: %s at byte %d", self
 -- Raises an error if the file has fewer than this many bytes left.
 function Reader:check_room(bytes)
   if bytes > self.size - self.at then
-    fail("cq.load: %s is cut short by %s", self.path, text.count(bytes - (self.size - self.at), "byte"))
+    fail("cq.load: %s is cut short or damaged: it has %s, and the entry at byte %d ends at byte %.0f", self.path,
+      text.count(self.size, "byte"), self.at, self.at + bytes)
   end
 end
 

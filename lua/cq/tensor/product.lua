@@ -147,6 +147,7 @@ end
 
 local activations = {
   relu = C.CQ_UNARY_RELU, tanh = C.CQ_UNARY_TANH, softplus = C.CQ_UNARY_SOFTPLUS, sigmoid = C.CQ_UNARY_SIGMOID,
+  elu = C.CQ_UNARY_ELU,
   none = -1,
 }
 
@@ -166,7 +167,7 @@ end
 ---activation.
 ---@param w cq.Tensor     {inputs, outputs}
 ---@param b cq.Tensor     {outputs}
----@param activation? "relu"|"tanh"|"softplus"|"sigmoid"|"none"   none unless given
+---@param activation? "relu"|"tanh"|"softplus"|"sigmoid"|"elu"|"none"   none unless given
 ---@return cq.Tensor      {..., outputs}
 function Tensor:dense(w, b, activation)
   local x = class.check_tensor(self, "dense")
@@ -175,7 +176,7 @@ function Tensor:dense(w, b, activation)
   activation = activation or "none"
   local op, last = activations[activation], x.dims[x.rank]
   if not op then
-    fail("dense: activation must be relu, tanh, softplus, sigmoid or none, got %s", schema.describe(activation))
+    fail("dense: activation must be relu, tanh, softplus, sigmoid, elu or none, got %s", schema.describe(activation))
   end
   if x.rank == 0 or w.rank ~= 2 or b.rank ~= 1 or w.dims[1] ~= last or b.dims[1] ~= w.dims[2] then
     fail("dense: inputs of shape %s, weights of shape %s and a bias of shape %s do not fit", class.shape_text(x.dims),

@@ -48,6 +48,18 @@ function steps.fill(raw, def)
   raw.collision_stiffness, raw.collision_friction = collision(def.collisions)
 end
 
+---What else may change so that longer steps are stable, as a text: "a softer material, or less viscosity".
+---@param raw ffi.cdata*     cq_world_def
+---@return string
+function steps.remedies(raw)
+  local out, viscous = "a softer material", false
+  for k = 0, raw.material_count - 1 do viscous = viscous or raw.materials[k].viscous ~= 0 end
+  if viscous then out = out .. ", or less viscosity" end
+  if raw.cable_count > 0 then out = out .. ", or softer cables" end
+  if raw.collision_stiffness > 0.5 then out = out .. ", or a smaller stiffness of collisions" end
+  return out
+end
+
 ---Fails: a world of explicit steps does not settle.
 ---@param formulation "updated"|"total_lagrangian"|"by robot"
 function steps.fail_settle(formulation)
