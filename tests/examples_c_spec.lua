@@ -50,6 +50,19 @@ describe("examples/arm_length.lua", function()
   end)
 end)
 
+describe("examples/walker_ppo.lua", function()
+  it("leaves a policy that is loaded and written as C", function()
+    local history, out = example("walker_ppo", { "--iterations", "2", "--render", "no" })
+    assert.same({ 2048, 4096 }, { history[1].steps, history[2].steps })
+    assert.equal(-history[2].reward, history[2].loss)
+    assert(out:find "the policy without noise goes %-?%d%.%d+ body lengths\n$", out)
+    local header = process.read(folder() .. "/walker.h")
+    for _, name in ipairs { "static inline void walker_step", "walker_mean" } do
+      assert(header:find(name, 1, true), name)
+    end
+  end)
+end)
+
 describe("examples/finger_targets.lua", function()
   it("comes nearer to one goal, to random ones, and to those in a larger range", function()
     local history, out = example("finger_targets", { "--iterations", "10", "--render", "no" })

@@ -58,8 +58,8 @@ def by_stable_baselines3(seed, path):
 
 def by_cqlua(seed, path):
     folder = path.with_suffix("")
-    subprocess.run([os.environ["CQLUA"], "tests/python/ppo.lua", "--folder", folder, "--trial", str(seed), "--steps",
-                    str(STEPS), "--threads", "1", "--quiet"], check=True)
+    subprocess.run([os.environ["CQLUA"], "examples/walker_ppo.lua", "--out", folder, "--seed", str(seed), "--iterations",
+                    str(STEPS // BATCH), "--threads", "1", "--quiet", "--overwrite", "--render", "no"], check=True)
     with open(folder / "history.csv") as file:
         rows = [(row["steps"], row["episode_return"]) for row in csv.DictReader(file)]
     with open(path, "w", newline="") as file:
