@@ -100,7 +100,7 @@ CQ_GPU ContactLaw law_of(const cq_frame *s, const int32_t scene, const Contact *
   return {s->walls[c->wall].kind, friction_of(s, scene, c->wall), c->normal, wall_velocity_of(s, scene, c->wall)};
 }
 
-// Changes the velocity v of a node by one contact: by the wall's kind it sticks, slips or rubs.
+// Changes the velocity v of a node by one contact: it sticks, slides or is slowed by friction, by the wall's kind.
 CQ_GPU void apply_contact(const cq_frame *s, const int32_t scene, const Contact *c, real v[CQ_DIM]) {
   const real still[3] = {0, 0, 0};
   if (c->wall < 0) {

@@ -74,10 +74,10 @@ CQ_INLINE void carriers_scatter(Scatter *to, const Strides *strides, const cq_no
 // forces on these, which are no motion that a liquid could take: it would be stirred for ever.
 CQ_INLINE Real carried_freely(const cq_scene *s, const cq_nodes *n, const int64_t o) {
   const Real mass = r_load((const real *)s->reference.carried + o);
-  real held[CQ_LANES] __attribute__((aligned(64)));
+  real pinned[CQ_LANES] __attribute__((aligned(64)));
   if (!n->pinned) return mass;
-  for (int l = 0; l < CQ_LANES; l++) held[l] = (real)(s->reference.pin[o + l] != 0);
-  return r_pick(r_load(held), r_set((real)0), mass);
+  for (int l = 0; l < CQ_LANES; l++) pinned[l] = (real)(s->reference.pin[o + l] != 0);
+  return r_pick(r_load(pinned), r_set((real)0), mass);
 }
 
 // (E130) Scatters mass and momentum of the nodes of a block that take part on the spatial grid to the block's slab.

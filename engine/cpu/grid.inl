@@ -57,18 +57,18 @@ CQ_INLINE int32_t next_constrained(const cq_scene *s, const cq_column *column, c
   const cq_wall_node *node = s->model->map.node;
   const int moving = s->model->moving_wall_count > 0;
   if (*entry >= column->wall_end && !moving) return column->count;
-  const int32_t held = moving ? z : node[*entry].z - column->z;
+  const int32_t first = moving ? z : node[*entry].z - column->z;
   contacts->count = 0;
   int pinned = 0;
-  for (; *entry < column->wall_end && node[*entry].z == column->z + held; ++*entry) {
+  for (; *entry < column->wall_end && node[*entry].z == column->z + first; ++*entry) {
     // a pin comes last, and no wall has a say beside it
     pinned = node[*entry].wall < 0;
     if (pinned) contacts->count = 0;
     real *normal = contacts_add(contacts, node[*entry].wall);
     EACH(i) normal[i] = (real)node[*entry].normal[i];
   }
-  if (moving && !pinned && held < column->count) contacts_add_moving(s, column, column->z + held, contacts);
-  return held;
+  if (moving && !pinned && first < column->count) contacts_add_moving(s, column, column->z + first, contacts);
+  return first;
 }
 
 // Sets the mass of the node at z of a column, and its place, for the impulses of its contacts.
@@ -200,7 +200,7 @@ static void grid(cq_scene *s, void *record, int32_t block) {
     real *velocity = (real *)s->grid_v + 4 * column->node;
     real *kept_inertia = inertia_record(s, record, column);
     real *kept = record ? (real *)record + 4 * column->record : NULL;
-    const int held = column_has_contacts(s, column), read = held && s->impulse_out;
+    const int has_contacts = column_has_contacts(s, column), read = has_contacts && s->impulse_out;
     for (int32_t z = 0; z < column->count; z += 4) {
       const Row p = slabs_take(&slabs, 4 * z);
       if (kept) row_store(kept + 4 * z, p);
@@ -209,7 +209,7 @@ static void grid(cq_scene *s, void *record, int32_t block) {
       row_store(velocity + 4 * z, row_fma(p, inverse, gravity));
       if (read) masses_put(p, velocity + 4 * z);
     }
-    if (!held) continue;
+    if (!has_contacts) continue;
     int64_t entry = column->wall_begin;
     Contacts contacts;
     if (read) {

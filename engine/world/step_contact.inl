@@ -124,11 +124,11 @@ CQ_INLINE real step_share(const StepWalls *s, const StepContact *c, const real v
 // Changes a node's mean velocity over the step by one contact, for the share of the step in which the contact holds it.
 CQ_INLINE void step_contact(const StepWalls *s, const StepContact *c, const ContactLaw *law, const real v[CQ_DIM],
                             real mean[CQ_DIM]) {
-  real held[CQ_DIM], towards;
+  real after[CQ_DIM], towards;
   const real share = step_share(s, c, v, mean, &towards);
-  EACH(i) held[i] = mean[i];
-  contact(law, held);
-  EACH(i) mean[i] = mean[i] + share * (held[i] - mean[i]);
+  EACH(i) after[i] = mean[i];
+  contact(law, after);
+  EACH(i) mean[i] = mean[i] + share * (after[i] - mean[i]);
 }
 
 #if !defined(CQ_REAL_DUAL)
@@ -143,11 +143,11 @@ typedef struct {
 // to. v, mean: as before step_contact.
 CQ_INLINE void step_contact_adj(const StepWalls *s, const StepContact *c, const ContactLaw *law, const real v[CQ_DIM],
                                 const real mean[CQ_DIM], StepContactGrad *grad) {
-  real *grad_mean = grad->mean, held[CQ_DIM], back[CQ_DIM], towards, grad_share = 0;
+  real *grad_mean = grad->mean, after[CQ_DIM], back[CQ_DIM], towards, grad_share = 0;
   const real share = step_share(s, c, v, mean, &towards);
-  EACH(i) held[i] = mean[i];
-  contact(law, held);
-  EACH(i) grad_share += grad_mean[i] * (held[i] - mean[i]);
+  EACH(i) after[i] = mean[i];
+  contact(law, after);
+  EACH(i) grad_share += grad_mean[i] * (after[i] - mean[i]);
   EACH(i) back[i] = share * grad_mean[i];
   EACH(i) grad_mean[i] -= back[i];
   contact_adj(law, mean, back, &grad->of);

@@ -88,9 +88,9 @@ CQ_INLINE void contact_keep(const NodeContact *c, const int all, const real w[CQ
   }
   const real square = freedom_along(f, c->normal, along);
   if (!(square > (real)0)) return;
-  real gap = (real)0;
-  EACH(i) gap = gap + lack[i] * c->normal[i];
-  EACH(i) v[i] = v[i] + gap / square * along[i];
+  real normal_lack = (real)0;
+  EACH(i) normal_lack = normal_lack + lack[i] * c->normal[i];
+  EACH(i) v[i] = v[i] + normal_lack / square * along[i];
   if (take) EACH(i) EACH(j) f->free[i][j] = f->free[i][j] - along[i] * along[j] / square;
 }
 

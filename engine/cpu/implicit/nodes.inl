@@ -208,20 +208,20 @@ static void invert_diagonal(cq_scene *s, int32_t block) {
   ROWS_EACH(s, block, at)
     for (int64_t node = at / 4; node < at / 4 + 4; node++) {
       real b[CQ_DIM][CQ_DIM], out[CQ_DIM][CQ_DIM] = {{(real)0}};
-      const int held = k < h->count && constrained_node(h, k)->node == node;
+      const int is_constrained = k < h->count && constrained_node(h, k)->node == node;
       Freedom f;
       real v[CQ_DIM];
-      if (held) {
+      if (is_constrained) {
         EACH(i) v[i] = (real)0;
         contacts_keep(s, h, constrained_node(h, k), &f, v);
       }
       if (momentum[4 * node + CQ_DIM] > (real)0) {
         read_block(s, node, b);
-        if (held && s->model->walls_have_friction) friction_block(s, h, constrained_node(h, k), b);
-        invert_node(b, held ? &f : NULL, out);
+        if (is_constrained && s->model->walls_have_friction) friction_block(s, h, constrained_node(h, k), b);
+        invert_node(b, is_constrained ? &f : NULL, out);
       }
       write_inverse(s, node, out);
-      k += held;
+      k += is_constrained;
     }
 }
 
