@@ -32,6 +32,15 @@ describe("the front page", function()
   end)
 end)
 
+describe("a page of the guide", function()
+  for _, path in ipairs { "docs/topology.md", "docs/implicit.md" } do
+    it(("has at most 2,500 words: %s"):format(path), function()
+      local words = select(2, source.read(path):gsub("%S+", ""))
+      assert(words <= 2500, words .. " words")
+    end)
+  end
+end)
+
 describe("a table of results", function()
   local rows = results.rows(HEAD .. 'walk,way,m,"a ""b"", c",,2,3,1,8,100,1,m,d,cqlua a,A walk,steps | half,walker,'
     .. '"step: 0.25 ms | 0.1 ms","95, 90",80,99\n'
