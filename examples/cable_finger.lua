@@ -3,7 +3,7 @@
 -- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), 5.1 and fig. 5: ten trajectories that bend to the
 -- left, 200 keyframes of 100 particles each, ten noisy copies of each; truth E 20, nu 0.25, density 2.33 from 15, 0.3,
 -- 3. The paper prints no geometry, cable or noise. Expect: all three within 0.15 % of the truth after 100 epochs.
--- Size: 256 particles, 10 trials of 200 x 6 steps. Time: 95 s.
+-- Kept: not asked: it identifies. Size: 256 particles, 10 trials of 200 x 6 steps. Time: 95 s.
 local cq = require "cq"
 
 local trials, steps, copies, batch, noise = 10, 200, 10, 2, 1e-3

@@ -2,7 +2,8 @@
 -- Source: Bard, Nonlinear Parameter Estimation, 1974. scenes/make_measurements.lua makes the film, of a bar with E 150
 -- kPa and damping 2 on a grid twice as fine. Expect: E 144.4 +- 0.14, damping 1.97 +- 0.03. The error bars are those of
 -- the camera; the grid is off by forty of them, and a reduced chi-square of 1.09 does not tell. --cells 8, the grid of
--- the film, finds 149.9 +- 0.14: identify on two grids. Size: 256 particles, 105 x 98 steps. Time: 7 s.
+-- the film, finds 149.9 +- 0.14: identify on two grids. Kept: not asked: it identifies. Size: 256 particles, 105 x 98
+-- steps. Time: 7 s.
 local cq = require "cq"
 
 -- a camera's file: time, and the tip from a point of the camera's own; it sees to 0.3 mm
