@@ -373,11 +373,11 @@ describe("variants of bad input", function()
     says(of { variants = { {} }, reduce = { cvar = 0 } }, "cvar", "above 0")
     says(of { variants = { {} }, reduce = { share = 0.1 } }, "share")
     says(of { variants = { {} }, scenes = { count = 2, each = function() return {} end } }, "one scene")
-    says(used { variants = { 3 } }, "variant 1 must be a table", "(variant 1 of 1)")
-    says(used { variants = { {}, { change = { stifness = 0.1 } } } }, "variant 2: change has no",
+    says(used { variants = { 3 } }, "a variant must be a table", "(variant 1 of 1)")
+    says(used { variants = { {}, { change = { stifness = 0.1 } } } }, "variant: change has no",
       "did you mean stiffness?")
     says(used { variants = { {}, { change = { noise = "much" } } } }, "change.noise", "number")
-    says(used { variants = { {}, { change = { stiffness = -1 } } } }, "variant 2: change.stiffness", "above -1")
+    says(used { variants = { {}, { change = { stiffness = -1 } } } }, "variant: change.stiffness", "above -1")
     says(used { variants = { {}, { change = { substeps = 0.5 } } } }, "change.substeps", "whole number")
     says(used { variants = { {}, { change = { grid = 0 } } } }, "change.grid", "above 0")
     says(used { variants = { {}, { change = { latency = 2 } } } }, "change.latency", "at most 1")
@@ -391,5 +391,18 @@ describe("variants of bad input", function()
       run:optimize { iterations = 1, folder = "/nowhere/of/this" }
     end, "compares losses of different iterations", "fixed = true")
     assert.equal(1, process.cqlua({ "-e", 'require("cq").Experiment { variants = 1 }' }).code)
+  end)
+
+  it("says once which variant it is, in a batch too", function()
+    for part, wrong in pairs {
+      ["change has no"] = { change = { stifness = 0.1 } }, ["above -1"] = { change = { stiffness = -1 } },
+      ["outside the world"] = { change = { place = 30 } }, ["overlaps wall 1"] = { change = { place = -8 } },
+      ["the Courant number"] = { change = { stiffness = 1e5 } }, ["friction must be"] = { friction = -1 },
+      ["the simulation failed at"] = { change = { strength = 1e7 } }, ["must be a table"] = 3,
+    } do
+      local sentence = mistake.of(used { variants = { {}, wrong, {} } })
+      mistake.says(sentence, part, " (variant 2 of 3)")
+      assert.equal(1, select(2, sentence:gsub("variant %d", "")), sentence)
+    end
   end)
 end)

@@ -22,6 +22,7 @@ local text = require "cq.base.text"
 local T = require "cq.tensor"
 local together = require "cq.experiment.together"
 local tables = require "cq.base.tables"
+local unstable = require "cq.rollout.unstable"
 
 local ensemble = {}
 
@@ -141,9 +142,9 @@ end
 
 -- ---- one variant ----------------------------------------------------------------------------------------------------
 
--- Raises an error if variant k asks for a change that has no such name, or a size that it cannot have. given: sizes by
--- name.
-local function refuse_change(given, k)
+-- Raises an error if a variant asks for a change that has no such name, or a size that it cannot have. given: sizes by
+-- name. This and the next functions do not say which variant: of_variant adds that.
+local function refuse_change(given)
   local known = {}
   for i, entry in ipairs(changes.list) do
     known[i] = entry.name
@@ -151,20 +152,20 @@ local function refuse_change(given, k)
   end
   for name, size in pairs(given) do
     if not known[name] then
-      is.fail("cq.Experiment: variant %d: change has no %s%s; it has %s", k, text.describe(name),
+      is.fail("cq.Experiment: variant: change has no %s%s; it has %s", text.describe(name),
         text.suggestion(tostring(name), known), table.concat(known, ", "))
     end
-    is.argument(("cq.Experiment: variant %d"):format(k), "change." .. name, known[name].allowed, size)
+    is.argument("cq.Experiment: variant", "change." .. name, known[name].allowed, size)
   end
 end
 
--- Raises an error if the experiment of variant k lacks a constraint of the main one.
-local function require_constraints(run, other, k)
+-- Raises an error if the experiment of a variant lacks a constraint of the main one.
+local function require_constraints(run, other)
   for _, c in ipairs(run.constraints) do
     local found = false
     for _, own in ipairs(other.constraints) do found = found or own.name == c.name end
     if not found then
-      is.fail("cq.Experiment: variant %d is an experiment without the constraint %s of the one that is trained", k, c.name)
+      is.fail("cq.Experiment: a variant is an experiment without the constraint %s of the one that is trained", c.name)
     end
   end
 end
@@ -181,14 +182,14 @@ local function given_for(run, k, iteration)
   local own = run.ensemble
   local given = own.each(generator_of(own, k, iteration), k)
   if text.is_instance(given, "cq.Experiment") then
-    require_constraints(run, given, k)
+    require_constraints(run, given)
     return given
   elseif type(given) ~= "table" then
-    is.fail("cq.Experiment: variant %d must be a table, as { change = { stiffness = 0.05 } }, or a cq.Experiment, got %s",
-      k, text.describe(given))
+    is.fail("cq.Experiment: a variant must be a table, as { change = { stiffness = 0.05 } }, or a cq.Experiment, got %s",
+      text.describe(given))
   end
   local def = variant_spec(given)
-  refuse_change(def.change, k)
+  refuse_change(def.change)
   return def
 end
 
@@ -291,23 +292,26 @@ local function attempt(own, k, iteration, f, ...)
 end
 
 -- Simulates variants: a table of rollouts by position in defs, without those that cannot begin, and a list of what is
--- to be released, since a batch is released as a whole. numbers: of the variants. Where one of a batch cannot begin,
--- each of it is simulated alone.
+-- to be released, since a batch is released as a whole. numbers: of the variants. Where a batch cannot begin, each of
+-- its variants is simulated alone, which says whose error it is.
 local function rollouts(own, iteration, defs, numbers)
   local rolls, wholes = {}, {}
   -- Simulates the i-th variant by itself into rolls[i], with its rollout added to wholes; neither where it cannot
   -- begin.
   local function alone(i)
-    local made, whole = attempt(own, numbers[i], iteration, of_variant, own, numbers[i], together.rollouts, { defs[i] })
+    local made, whole = of_variant(own, numbers[i], attempt, own, numbers[i], iteration, together.rollouts, { defs[i] })
     if made then rolls[i], wholes[#wholes + 1] = made[1], whole end
   end
   for _, group in ipairs(together.groups(defs)) do
     local members, made, whole = {}, nil, nil
     for i, at in ipairs(group) do members[i] = defs[at] end
     if #group > 1 then
+      unstable.scene = nil
       local fine, found, all = pcall(together.rollouts, members)
-      if not fine and not cannot_begin(own, found) then error(found, 0) end
-      if fine then made, whole = found, all end
+      local failed = not fine and recover.is_of_simulation(found) and unstable.scene
+      if fine then made, whole = found, all
+      elseif failed then of_variant(own, numbers[group[failed]], error, found, 0)
+      elseif not is.is_failure(found) or C.cq_interrupted() ~= 0 then error(found, 0) end
     end
     if made then wholes[#wholes + 1] = whole end
     for i, at in ipairs(group) do
@@ -338,7 +342,7 @@ function ensemble.numbers(run, params, steps)
   local of = { iteration = iteration, steps = steps, policies = {} }
   for k = 1, own.count do
     local given = of_variant(own, k, given_for, run, k, iteration)
-    local def, other = attempt(own, k, iteration, of_variant, own, k, define, run, params, k, of, given)
+    local def, other = of_variant(own, k, attempt, own, k, iteration, define, run, params, k, of, given)
     if def then defs[#defs + 1], runs[#runs + 1], numbers[#numbers + 1] = def, other, k end
   end
   local rolls, wholes = rollouts(own, iteration, defs, numbers)
