@@ -1,8 +1,8 @@
 -- examples: docs/examples.md from the first comment of each example.
 --
 -- That comment begins with what the script is and its command, and has four fields: "Source:", "Expect:", "Size:" and
--- "Time:"; and "Kept:" where cqlua robust has measured what it trained, or why that is not asked. A field ends where the
--- next one begins, or at an empty comment line. The page has the first sentence of the description, and of what to
+-- "Time:"; and "Kept:" where cqlua robust has measured what it trained, or why that is not asked. A field ends where
+-- the next one begins, or at an empty comment line. The page has the first sentence of the description, and of what to
 -- expect the first clause: other seeds, options and sizes stand in the script.
 local host = require "cq.host"
 local marks = require "tests.pages.marks"
