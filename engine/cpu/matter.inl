@@ -66,15 +66,15 @@ CQ_INLINE void point_of_fused(const Matter *m, const cq_material *law, const int
   EACH(i) EACH(j) at->f[i][j] = f[i][j];
 }
 
-// Sets at to what any law takes of particles h, h + 1, ...: F, constants and internal variables, and C as rate if the
-// law is viscous.
+// Sets at to what any law takes of particles h, h + 1, ...: F, constants and internal variables, and on the grid of the
+// world C as rate if the law is viscous.
 static void point_of(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM],
                      MaterialPoint *at) {
   at->law = law;
   at->dt = (real)m->model->dt;
   for (int k = 0; k < m->model->slot_count; k++) *material_slot(law, at, k) = param(m, CQ_PARAM_SLOTS + k, h);
   for (int k = 0; k < m->model->internal_count; k++) at->internal[k] = r_load(m->internal + k * CQ_CHUNK + h);
-  if (law->viscous) load_matrix(m->state, C, h, at->rate);
+  if (law->viscous && m->state) load_matrix(m->state, C, h, at->rate);
   EACH(i) EACH(j) at->f[i][j] = f[i][j];
 }
 

@@ -1,27 +1,92 @@
 // piola: P of any elastic law at a point of a reference grid, with its adjoint; and the velocity gradient in space from
 // that in the undeformed body.
 
-// (E42) Adds P of the viscosity to p: tau F^-T = 2 eta J D F^-T = 2 eta D cof(F), D the part of the rate that changes
-// shape (viscous.inl).
+// What the rate of a particle does over a span of time h, that ends at F (E132): A = I - h C, its determinant and
+// inverse G; E = D + h L L^T / 2, L = C G; and S, the part of E that changes shape.
+typedef struct {
+  Real cof[CQ_DIM][CQ_DIM], det, g[CQ_DIM][CQ_DIM], l[CQ_DIM][CQ_DIM], e[CQ_DIM][CQ_DIM], shape[CQ_DIM][CQ_DIM];
+} Span;
+
+// (E132) Sets s to what the rate of a particle does over its span.
+CQ_INLINE void span_of(const MaterialPoint *at, Span *s) {
+  Real a[CQ_DIM][CQ_DIM], ll[CQ_DIM][CQ_DIM];
+  EACH(i) EACH(j) a[i][j] = (real)(i == j) - at->span * at->rate[i][j];
+  mat_cofactor(a, s->cof);
+  s->det = mat_det_of(a, s->cof);
+  const Real by = (real)1 / s->det;
+  EACH(i) EACH(j) s->g[i][j] = by * s->cof[j][i];
+  mat_mul(at->rate, s->g, s->l);
+  mat_mul_nt(s->l, s->l, ll);
+  EACH(i) EACH(j) s->e[i][j] = (real)0.5 * (s->l[i][j] + s->l[j][i] + at->span * ll[i][j]);
+  viscous_rate(s->e, s->shape);
+}
+
+// (E132) The potential of a particle's viscosity over its span, by undeformed volume.
+CQ_INLINE Real span_potential(const MaterialPoint *at) {
+  Span s;
+  span_of(at, &s);
+  return at->extra[0] * at->span * mat_det(at->f) * s.det * mat_dot(s.e, s.shape);
+}
+
+// (E42, E132) Sets out to D of the viscous stress 2 eta J D: the part of the rate that changes shape, as it is over the
+// particle's span.
+CQ_INLINE void piola_rate(const MaterialPoint *at, Real out[CQ_DIM][CQ_DIM]) {
+  if (!(at->span > (real)0)) {
+    viscous_rate(at->rate, out);
+    return;
+  }
+  Span s;
+  Real t[CQ_DIM][CQ_DIM];
+  span_of(at, &s);
+  mat_mul(s.e, s.shape, t);
+  EACH(i) EACH(j) out[i][j] = s.det * (s.shape[i][j] + (real)2 * at->span * t[i][j]);
+}
+
+// Adjoint of piola_rate: sets back to dL/dC from grad = dL/dD.
+CQ_INLINE void piola_rate_adj(const MaterialPoint *at, const Real grad[CQ_DIM][CQ_DIM], Real back[CQ_DIM][CQ_DIM]) {
+  if (!(at->span > (real)0)) {
+    viscous_rate(grad, back);
+    return;
+  }
+  Span s;
+  Real q[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM], of_e[CQ_DIM][CQ_DIM], of_shape[CQ_DIM][CQ_DIM];
+  const real twice = (real)2 * at->span;
+  span_of(at, &s);
+  mat_mul(s.e, s.shape, t);
+  EACH(i) EACH(j) t[i][j] = s.shape[i][j] + twice * t[i][j];
+  const Real of_det = mat_dot(grad, t);
+  EACH(i) EACH(j) q[i][j] = s.det * grad[i][j];
+  mat_mul(s.e, q, t);
+  EACH(i) EACH(j) of_shape[i][j] = q[i][j] + twice * t[i][j];
+  mat_mul(q, s.shape, t);
+  viscous_rate(of_shape, of_e);
+  EACH(i) EACH(j) of_e[i][j] += (real)0.5 * twice * (t[i][j] + t[j][i]);
+  // E to L, which is C G, and G = I + h L
+  mat_mul(of_e, s.g, q);
+  mat_mul_tn(s.g, q, t);
+  mat_mul_nt(t, s.g, back);
+  EACH(i) EACH(j) back[i][j] -= at->span * of_det * s.cof[i][j];
+}
+
+// (E42, E132) Adds P of the viscosity to p: tau F^-T = 2 eta J D F^-T = 2 eta D cof(F).
 CQ_INLINE void viscous_piola(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   Real rate[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
-  viscous_rate(at->rate, rate);
+  piola_rate(at, rate);
   mat_cofactor(at->f, cof);
   mat_mul(rate, cof, t);
   EACH(i) EACH(j) p[i][j] += (real)2 * at->extra[0] * t[i][j];
 }
 
-// Adjoint of viscous_piola: adds to grad the gradients of F, rate and viscosity. With G = dL/dP it gives dL/deta =
-// 2 <D, G cof^T>, the rate 2 eta times the part of G cof^T that changes shape, and the cofactors 2 eta D G, whose
-// derivative is its own adjoint.
+// Adjoint of viscous_piola: adds to grad the gradients of F, rate and viscosity. With B = dL/dP it gives dL/deta =
+// 2 <D, B cof^T>, dL/dD = 2 eta B cof^T, and the cofactors 2 eta D B, whose derivative is its own adjoint.
 CQ_INLINE void viscous_piola_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
   Real rate[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM];
   const Real twice = (real)2 * at->extra[0];
-  viscous_rate(at->rate, rate);
+  piola_rate(at, rate);
   mat_cofactor(at->f, cof);
   mat_mul_nt(grad_p, cof, t);
   grad->extra[0] += (real)2 * mat_dot(rate, t);
-  viscous_rate(t, back);
+  piola_rate_adj(at, t, back);
   EACH(i) EACH(j) grad->rate[i][j] += twice * back[i][j];
   mat_mul(rate, grad_p, t);
   cofactor_derivative(at->f, t, back);

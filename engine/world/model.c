@@ -173,9 +173,6 @@ static cq_status check_reference(const cq_world_def *def, cq_model *m) {
       return cq_fail(CQ_INVALID, "material %d (%s%s) flows or relaxes with time, which total Lagrangian steps do not "
                      "follow: %s for its robot or the world", k + 1, cq_law_of(material->kind)->name,
                      material->branches ? " with Maxwell branches" : "", instead);
-    if (cq_is_implicit(m) && material->viscous)
-      return cq_fail(CQ_INVALID, "material %d (%s) has viscosity, which implicit total Lagrangian steps do not have: "
-                     "leave out its viscosity or the integrator, or %s", k + 1, cq_law_of(material->kind)->name, instead);
     if (m->f_bar[k] > 0)
       return cq_fail(CQ_INVALID, "material %d has f_bar, which total Lagrangian steps do not have: %s",
                      k + 1, instead);

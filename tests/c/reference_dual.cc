@@ -96,6 +96,22 @@ static void midpoint(test_scene *s) {
   implicit_mixed(s);
   s->def.integrator.midpoint = 1;
 }
+// laws with a viscosity and without, on lattices and anywhere
+static void implicit_viscous(test_scene *s) {
+  static const cq_material kinds[4] = {{CQ_MATERIAL_YEOH, 0, 0, 1, 0}, {CQ_MATERIAL_NEO_HOOKEAN, 0, 2, 0, 0},
+                                       {CQ_MATERIAL_COROTATED, 0, 0, 1, 0}, {CQ_MATERIAL_NEO_HOOKEAN, 0, 0, 1, 0}};
+  test_scene_take(s, kinds);
+  test_scene_reference(s);
+  test_scene_implicit(s);
+}
+static void midpoint_viscous(test_scene *s) {
+  implicit_viscous(s);
+  s->def.integrator.midpoint = 1;
+}
+static void implicit_viscous_lattice(test_scene *s) {
+  viscous_neo_hookean(s);
+  test_scene_implicit(s);
+}
 // cables whose pull is that of the end of a step
 static void cabled(test_scene *s) {
   implicit_mixed(s);
@@ -105,7 +121,7 @@ static void cabled(test_scene *s) {
   for (int c = 0; c < 4; c++) s->cable_friction[c] = 0;
 }
 static void settled(test_scene *s) {
-  implicit_mixed(s);
+  implicit_viscous(s);
   s->walls[0].kind = CQ_CONTACT_STICKY;
   s->def.integrator.statics = 1;
 }
@@ -154,6 +170,16 @@ int main(void) {
   plane::check_scene(8, false, cabled);
   space::check_scene(3, false, implicit_mixed);
   space::check_scene(3, false, midpoint);
+  plane::check_scene(8, false, implicit_viscous);
+  plane::check_scene(8, false, midpoint_viscous);
+  space::check_scene(3, false, implicit_viscous);
+  space::check_scene(3, false, midpoint_viscous);
+  plane::unwanted = space::unwanted = cq_bit(CQ_FIELD_POSITION);
+  plane::check_scene(8, false, implicit_viscous_lattice);
+  space::control_steps = 8;   // until it is on the wall
+  space::check_scene(4, false, implicit_viscous_lattice);
+  space::control_steps = 2;
+  plane::unwanted = space::unwanted = 0;
   plane::control_steps = 1;
   plane::check_scene(6, true, settled);
   return dual_report();

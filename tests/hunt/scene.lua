@@ -268,6 +268,13 @@ local function formulation(seed, made)
   return "total_lagrangian", draw:chance(0.5) and { friction = draw:uniform(0.1, 0.8) } or true
 end
 
+-- Formulation and scheme of implicit steps. Total Lagrangian ones refuse collisions, and so two bodies, which may meet,
+-- and pressure on open surfaces.
+local function implicitly(seed, made)
+  if #made.bodies > 1 or made.has.surfaces or formulation(seed, made) == "updated" then return "updated" end
+  return "total_lagrangian", new_draw(seed + 6e6):chance(0.5) and "midpoint" or "backward_euler"
+end
+
 -- Does a body that is elastic, the first one, have a grid of its own shape beside a second one of any kind, which stays
 -- on that of the world, in explicit steps? The second one then has neither cables nor chambers.
 local function by_robot(seed, made, implicit)
@@ -295,6 +302,7 @@ function scene.make(seed)
   -- where there are any
   if step.cables and not made.has.cables then step.cables = "lagged" end
   if step.pressure and not made.has.surfaces then step.pressure = "lagged" end
+  if step.cables then step.formulation, step.scheme = implicitly(seed, made) end
   local words, weighted, ranges = made.words, made.weighted, made.ranges
   local list, wall_words = walls.draw(draw, made.points, dim, DX)
   local steps = step.steps
@@ -303,11 +311,11 @@ function scene.make(seed)
     dt = step.dt, substeps = step.substeps, pressure_smoothing = made.wet and draw:chance(0.5) and 0.3 / step.dt or nil,
     gravity = draw:list(dim, -3, 1), walls = #list > 0 and list or nil, precision = "float64",
     integrator = step.cables and cq.Implicit { tolerance = 1e-12, adjoint_tolerance = 1e-12, newton_iterations = 200,
-      pressure = step.pressure, cables = step.cables } or nil,
+      pressure = step.pressure, cables = step.cables, scheme = step.scheme } or nil,
   }
   for k, body in ipairs(made.bodies) do fields[k] = body end
   fields.formulation, fields.collisions = formulation(seed, made)
-  if step.cables then fields.formulation, fields.collisions = "updated", nil end
+  if step.cables then fields.formulation, fields.collisions = step.formulation, nil end
   local both = by_robot(seed, made, step.cables)
   if both then
     fields.formulation, fields.collisions, made.bodies[1].formulation = "updated", nil, "total_lagrangian"

@@ -506,6 +506,13 @@ static cg_end solve_adj(solve *o, const cq_slice *out) {
   return end;
 }
 
+// Do the normals of walls depend on where nodes are, as those of spheres do on grids that move?
+static int has_round_walls(const cq_model *m) {
+  for (int32_t w = 0; cq_is_reference(m) && w < m->wall_count; w++)
+    if (m->walls[w].shape == CQ_WALL_SPHERE) return 1;
+  return 0;
+}
+
 // Adjoint of cq_implicit_solve, between g2p_adj and the implicit p2g_adj: from dL/dv of nodes in the slabs, sets
 // s->grid_q = dL/d(momentum, mass) (E89). CQ_OK, CQ_MEMORY, or CQ_UNSTABLE where the linear system is not solved:
 // s->health says why.
@@ -516,7 +523,7 @@ cq_status cq_implicit_solve_adj(cq_scene *s, cq_worker *worker, const cq_step_re
   end_sums(&o);
   if (o.sum[CQ_SUM_CHANGED] > 0) return CQ_MEMORY;
   cq_linear_open(&o);
-  if (s->model->moving_wall_count || s->model->walls_have_friction || s->grad_impulse) {
+  if (s->model->moving_wall_count || s->model->walls_have_friction || s->grad_impulse || has_round_walls(s->model)) {
     // how hard they press is wanted, and momentum is not in the record
     const int32_t at = cq_pressure_follows(s->model) ? CQ_GRID_VELOCITY : CQ_GRID_VECTORS;
     cq_linear_gather(&o, CQ_GRID_VELOCITY);

@@ -202,7 +202,7 @@ CQ_INLINE void lattice_forces_adj(cq_scene *s, const cq_slice *in, const cq_cell
       }
       slopes_at(&from, second, factor, slope);
       slopes_at(&back, second, factor, want_slope);
-      if (viscous) slopes_at(&flows, second, factor, speed);
+      if (viscous) slopes_at(&flows, second, is_still(s) ? (real)0 : factor, speed);
       if (cells->forced) values_at(&back, second, force);
       CQ_ROLL for (int last = 0; last < 2; last++) {
         const int32_t chunk = cells->chunk + 2 * q + last;
@@ -300,6 +300,7 @@ CQ_RARE void scattered_forces_adj(cq_scene *s, const cq_slice *in, const cq_cell
       deform(&at, slope, d.stretch, d.f);
       if (cells->viscous) {
         field_at(&v, &w, value, slope);
+        if (is_still(s)) EACH(i) EACH(j) slope[i][j] = r_set((real)0);
         rate_in_space(slope, d.stretch, d.rate);
       }
       field_at(&force, &w, value, slope);
@@ -307,7 +308,7 @@ CQ_RARE void scattered_forces_adj(cq_scene *s, const cq_slice *in, const cq_cell
       if (cells->viscous) {
         deformed_rate_adj(&at, &d, grad_rate, grad_stretch, back);
         field_give(&give_v, &w, none, back);
-        if (wanted.place) place_adj(&c, &v, chunk, none, back);
+        if (wanted.place && !is_still(s)) place_adj(&c, &v, chunk, none, back);
       }
       field_give(&give_u, &w, none, grad_stretch);
       if (!wanted.place) continue;

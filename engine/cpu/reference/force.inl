@@ -39,11 +39,21 @@ CQ_INLINE void deform(const Point *p, const Real slope[CQ_DIM][CQ_DIM], Real str
   mat_mul(stretch, start, f);
 }
 
+// (E132) The time over which velocities have led to the displacements that F is of: in implicit steps that of the
+// solve, else 0, where both are of one state.
+CQ_INLINE real span_of_steps(const cq_scene *s) {
+  return cq_is_implicit(s->model) ? (real)cq_solve_seconds(s->model) : (real)0;
+}
+
+// Without inertia nothing is viscous: 1, velocities count as 0 for the rate.
+CQ_INLINE int is_still(const cq_scene *s) { return cq_is_implicit(s->model) && s->model->integrator.statics; }
+
 // Sets at to what any law takes of particles p->h, ...: F, constants, and the rate if the law is viscous.
 CQ_INLINE void point_at(const Point *p, const cq_material *law, const Real f[CQ_DIM][CQ_DIM],
                         const Real rate[CQ_DIM][CQ_DIM], MaterialPoint *at) {
   at->law = law;
   at->dt = (real)p->s->model->dt;
+  at->span = span_of_steps(p->s);
   for (int k = 0; k < p->s->model->slot_count; k++) *material_slot(law, at, k) = param(p->m, CQ_PARAM_SLOTS + k, p->h);
   EACH(i) EACH(j) at->f[i][j] = f[i][j];
   if (law->viscous) EACH(i) EACH(j) at->rate[i][j] = rate[i][j];
@@ -79,6 +89,7 @@ CQ_INLINE void fused_point_at(const Point *p, const Real f[CQ_DIM][CQ_DIM], cons
   const int first = CQ_PARAM_SLOTS + p->viscous;    // the viscosity comes before the constants of the law
   at->law = p->m->only;
   CQ_UNROLL for (int k = 0; k < FUSED_SLOTS; k++) at->c[k] = param(p->m, first + k, p->h);
+  at->span = span_of_steps(p->s);
   EACH(i) EACH(j) at->f[i][j] = f[i][j];
   if (!p->viscous) return;
   at->extra[0] = param(p->m, CQ_PARAM_SLOTS, p->h);

@@ -24,6 +24,84 @@ CQ_INLINE void deform_by(const Point *at, const Around *u, const Weights *w, Rea
   deform(at, slope, stretch, f);
 }
 
+// (E132) Is a particle of these cells viscous in these steps? 1 yes, 0 no.
+CQ_INLINE int flows_in(const cq_scene *s, const cq_cells *cells) { return cells->viscous && !is_still(s); }
+
+// Sets slope to the gradient of velocities of particles at->h, ..., 0 in lanes without one, by those around them.
+CQ_INLINE void speed_of(const Point *at, const Around *v, const Weights *w, Real slope[CQ_DIM][CQ_DIM]) {
+  const Real volume = param(at->m, CQ_PARAM_VOLUME, at->h);
+  Real value[CQ_DIM];
+  field_at(v, w, value, slope);
+  EACH(i) EACH(j) slope[i][j] = r_pick(volume, slope[i][j], r_set((real)0));
+}
+
+// (E132) Adds P of the viscosity of particles at->h, ... to p, and its potential to psi. speed: the gradient of
+// velocities by undeformed places.
+CQ_RARE void end_viscous_of(const Point *at, const Real speed[CQ_DIM][CQ_DIM], const Real stretch[CQ_DIM][CQ_DIM],
+                            const Real f[CQ_DIM][CQ_DIM], Real p[CQ_DIM][CQ_DIM], Real *psi) {
+  const Matter *m = at->m;
+  Real rate[CQ_DIM][CQ_DIM];
+  rate_in_space(speed, stretch, rate);
+  for (int k = 0; m->materials >> k; k++) {
+    const cq_material *law = &m->model->materials[k];
+    if (!(m->materials >> k & 1) || !law->viscous) continue;
+    MaterialPoint point;
+    Real part[CQ_DIM][CQ_DIM];
+    point_at(at, law, f, rate, &point);
+    EACH(i) EACH(j) part[i][j] = r_set((real)0);
+    viscous_piola(&point, part);
+    const Real potential = span_potential(&point), mine = m->only ? r_set((real)1) : is_material(m, k, at->h);
+    EACH(i) EACH(j) p[i][j] += r_pick(mine, part[i][j], r_set((real)0));
+    *psi += r_pick(mine, potential, r_set((real)0));
+  }
+}
+
+// The viscosity of particles h, h + 1, ..., 0 where they have none.
+CQ_INLINE Real viscosity_of(const Matter *m, const int h) {
+  Real out = r_set((real)0);
+  for (int k = 0; m->materials >> k; k++) {
+    if (!(m->materials >> k & 1) || !m->model->materials[k].viscous) continue;
+    const Real eta = param(m, CQ_PARAM_SLOTS, h), mine = m->only ? r_set((real)1) : is_material(m, k, h);
+    out = r_pick(mine, eta, out);
+  }
+  return out;
+}
+
+// (E132) Adds to the tensors t of particles at->h, ... that of the viscosity, X -> dP F0^T for a change X of the
+// stretch, by Z = (I + sum u (x) grad N)^-1 of the state before the step. start: F0.
+CQ_RARE void end_viscous_tensor(const Point *at, const Real speed[CQ_DIM][CQ_DIM], const Real stretch[CQ_DIM][CQ_DIM],
+                                const Real start[CQ_DIM][CQ_DIM], Real t[TENSOR]) {
+  const real span = span_of_steps(at->s), by = (real)1 / span;
+  Real before[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM], l[CQ_DIM][CQ_DIM], g[CQ_DIM][CQ_DIM], d[CQ_DIM][CQ_DIM];
+  Real ll[CQ_DIM][CQ_DIM], shape[CQ_DIM][CQ_DIM];
+  EACH(i) EACH(j) before[i][j] = stretch[i][j] - span * speed[i][j];
+  mat_cofactor(before, cof);
+  const Real inverse = (real)1 / mat_det_of(before, cof), size = (real)2 * viscosity_of(at->m, at->h) * mat_det(start);
+  mat_mul_nt(speed, cof, l);
+  EACH(i) EACH(j) l[i][j] *= inverse;
+  mat_mul_tn(l, l, ll);
+  EACH(i) EACH(j) {
+    g[i][j] = (real)(i == j) + span * l[i][j];
+    d[i][j] = l[i][j] + (real)0.5 * span * ll[i][j];
+  }
+  viscous_rate(d, shape);
+  for (int column = 0; column < MATRIX; column++) {
+    const int row = column / CQ_DIM, of = column % CQ_DIM;
+    Real y[CQ_DIM][CQ_DIM], more[CQ_DIM][CQ_DIM], out[CQ_DIM][CQ_DIM];
+    // Y = X Z, of which one row is not 0; Z is cof(before)^T / det(before)
+    EACH(i) EACH(j) y[i][j] = r_set((real)0);
+    EACH(j) y[row][j] = inverse * cof[j][of];
+    mat_mul_tn(g, y, more);
+    EACH(i) EACH(j) more[i][j] *= by;
+    viscous_rate(more, d);
+    mat_mul(g, d, more);
+    mat_mul(y, shape, out);
+    EACH(i) EACH(j) more[i][j] += out[i][j];
+    mat_mul(more, cof, out);
+    for (int k = column; k < MATRIX; k++) t[tensor_at(k, column)] += size * out[k / CQ_DIM][k % CQ_DIM];
+  }
+}
+
 // (E125) Scatters to the nodes, over a range, the impulses of forces that do not change within the solve. in and at
 // are not read.
 static void solve_momentum(cq_scene *s, const cq_slice *in, int32_t range, int32_t at) {
@@ -64,8 +142,10 @@ static void solve_evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32
   CELLS_EACH(s, range, cells) LANES_EACH(h) {
     if (!has_any(cells, h)) continue;
     const Cells c = cells_of(s, cells, h);
-    Around u, given;
+    const int flows = flows_in(s, cells);
+    Around u, v, given;
     moved_load(&c, &u);
+    if (flows) around_load(&c, nodes_of(s, s->reference.moved->nodes, W), &v);
     around_clear(&given);
     CHUNKS_OF(cells, chunk) {
       if (!is_used(s, chunk, h)) continue;
@@ -77,6 +157,11 @@ static void solve_evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32
       weights_of(&c, chunk, &w);
       deform_by(&point, &u, &w, stretch, f);
       end_stress_of(&m, h, f, p, &psi);
+      if (flows) {
+        Real speed[CQ_DIM][CQ_DIM];
+        speed_of(&point, &v, &w, speed);
+        end_viscous_of(&point, speed, stretch, f, p, &psi);
+      }
       energy += lanes_total(volume * psi);
       inverted += lanes_total(r_pick(mat_det(f), r_set((real)0), r_set((real)1)));
       given_of(&point, p, f);
@@ -98,8 +183,10 @@ static void solve_tensors(cq_scene *s, const cq_slice *in, int32_t range, double
   (void)in;
   CELLS_EACH(s, range, cells) LANES_EACH(h) {
     const Cells c = cells_of(s, cells, h);
-    Around u;
+    const int flows = flows_in(s, cells);
+    Around u, v;
     moved_load(&c, &u);
+    if (flows) around_load(&c, nodes_of(s, s->reference.moved->nodes, W), &v);
     CHUNKS_OF(cells, chunk) {
       const Matter m = matter_at(s, chunk);
       const Point point = {s, &m, chunk, h, -1, 0, NONE_WANTED};
@@ -113,6 +200,11 @@ static void solve_tensors(cq_scene *s, const cq_slice *in, int32_t range, double
       if (s->reference.started)
         load_matrix((const real *)s->reference.start + AT(chunk, CQ_DIM * CQ_DIM, 0), 0, h, f);
       tensor_of(&m, h, stretch, f, t);
+      if (flows) {
+        Real speed[CQ_DIM][CQ_DIM];
+        speed_of(&point, &v, &w, speed);
+        end_viscous_tensor(&point, speed, stretch, f, t);
+      }
       for (int k = 0; k < TENSOR; k++) r_store(tensor + k * CQ_CHUNK + h, scale * t[k]);
       for (int k = 0; k < MATRIX; k++) trace += scale * r_abs(t[tensor_at(k, k)]);
       stiffness += lanes_total(trace);

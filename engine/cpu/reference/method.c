@@ -494,7 +494,9 @@ static cq_status reverse_implicitly(cq_scene *s, cq_worker *worker, const cq_ste
     loops->spread(s, b, CQ_GRID_VELOCITY);
   }
   cq_worker_wait(worker);
-  for (int32_t b = begin; b < end; b++) s->kernels->reference->forces_adj(s, s->reference.moved, b, 1);
+  const int32_t fields = cq_reference_fields_given(s);
+  for (int32_t b = begin; b < end; b++) s->kernels->reference->forces_adj(s, s->reference.moved, b, fields);
+  // gradients of velocities within the step are in the matrix of the solve
   cq_reference_collect(s, worker, 1);
   if (cq_cables_follow(s->model)) {
     if (worker->rank == 0) loops->cables_follow_adj(s, s->reference.moved);
