@@ -5,6 +5,7 @@ local derivative = require "tests.derivative"
 local same_bits = require "tests.same_bits"
 local sentence = require("tests.sentence").of
 local spread = require "tests.spread"
+local tables = require "cq.base.tables"
 local beam = require "tests.beam"
 local balloon, finger = require "scenes.balloon", require "scenes.cable_finger"
 
@@ -119,6 +120,35 @@ describe("implicit total Lagrangian steps", function()
     local wanted_of_turn = left(0.5, turning, explicit)
     assert.near(1, l, 1e-6)
     assert.near(wanted_of_turn, of_turn, 2e-3)
+  end)
+
+  it("have right gradients where walls are round or hills, with friction and without", function()
+    local hills = {}
+    for k = 1, 21 do hills[k] = 3.2 + 0.5 * math.cos(0.9 * k) end
+    local walls = {
+      hollow = function(more)
+        return cq.Boundary.sphere(tables.merged(more, { center = { 8, 8 }, radius = 5.2, hollow = true }))
+      end,
+      solid = function(more) return cq.Boundary.sphere(tables.merged(more, { center = { 8, 0 }, radius = 3 })) end,
+      hills = function(more) return cq.Boundary.height_field(tables.merged(more, { heights = hills })) end,
+    }
+    for name, wall in pairs(walls) do
+      for _, scheme in ipairs { "midpoint", "backward_euler" } do
+        for _, mu in ipairs { 0, 0.3 } do
+          local world = world_of(block(2, {}), { integrator = exactly { scheme = scheme },
+            walls = { wall(mu > 0 and { kind = "friction", mu = mu } or { kind = "separate" }) } })
+          local function loss(v)
+            return felt(world:rollout({ steps = 8, robot = world.robot:with { velocity = v } }).state)
+          end
+          local v, d = cq.zeros { 48, 2 }, spread({ 48, 2 }, 1, -0.5)
+          local _, gradient = cq.value_and_grad(loss)(v)
+          local function along(e) return loss(v + e * d):item() end
+          local wanted, got = (along(1e-5) - along(-1e-5)) / 2e-5, (gradient * d):sum():item()
+          assert(math.abs(got / wanted - 1) < 1e-5, ("%s, %s, mu %g: %g, not %g"):format(name, scheme, mu, got, wanted))
+          world:close()
+        end
+      end
+    end
   end)
 
   it("damp a free flight by time and not by step", function()

@@ -338,19 +338,25 @@ function scene.make(seed)
   local memory = draw:chance(0.25) and steps > 4 and world:memory_plan { steps = steps, batch = batch } or nil
   memory = memory and math.floor(3.5 * memory.slice_bytes + memory.record_bytes) * batch
   local weigh = felt(draw)
-  -- {scenes, ...} could be of control steps where there are as many of them; rank: of a scene's own shape
+  -- every third scene in two rollouts, of which the second goes on from the state of the first
+  local first = seed % 3 == 0 and steps > 1 and 1 + math.floor(seed / 3) % (steps - 1) or 0
+  -- {scenes, ...} could be of control steps where there are as many of them, in one of the rollouts; rank: of a scene's
+  -- own shape
   local function of_scenes(v, rank, count)
-    if not v or #v:shape() <= rank or batch ~= count then return v end
+    if not v or #v:shape() <= rank or (batch ~= first and batch ~= steps - first) then return v end
     local shape = v:shape()
     table.insert(shape, 2, count)
     return v:unsqueeze(2):expand(shape)
   end
-  -- every third scene in two rollouts, of which the second goes on from the state of the first
-  local first = seed % 3 == 0 and steps > 1 and 1 + math.floor(seed / 3) % (steps - 1) or 0
   local function loss(p)
     local own = {}
     for k, body in ipairs(world.robots) do own[k] = next(p.bodies[k]) and body:with(p.bodies[k]) or body end
     local act, observer = controller(p.control)
+    if first > 0 and observer and observer.acceleration then
+      -- the velocity before the second rollout is then handed on
+      local own_observer = observer
+      observer = function(state, hidden) return own_observer:observe(state, hidden) end
+    end
     local function roll_on(from, count)
       return world:rollout {
         robot = not from and own or nil, from = from, steps = count, batch = not from and batch > 1 and batch or nil,

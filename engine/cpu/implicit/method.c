@@ -506,10 +506,10 @@ static cg_end solve_adj(solve *o, const cq_slice *out) {
   return end;
 }
 
-// Do the normals of walls depend on where nodes are, as those of spheres do on grids that move?
+// Do the normals of walls depend on where nodes are, as those of spheres and hills do on grids that move?
 static int has_round_walls(const cq_model *m) {
   for (int32_t w = 0; cq_is_reference(m) && w < m->wall_count; w++)
-    if (m->walls[w].shape == CQ_WALL_SPHERE) return 1;
+    if (m->walls[w].shape == CQ_WALL_SPHERE || m->walls[w].shape == CQ_WALL_HEIGHT_FIELD) return 1;
   return 0;
 }
 
