@@ -295,7 +295,7 @@ local options = is.define("cq.uncertainty", {
 ---@field step? number              of forward differences, relative to each parameter, or to the root mean square of its tensor
 ---  where that is more; where all are 0 to the width of its bounds, or 1. Give a parameter of another size a factor, as
 ---  young = 1e5 * p.young
----@field method? "differences"|"adjoints"   of the slopes of residuals: one evaluation for each number of the parameters, or one backward pass for each residual, which has no error of a step but takes several times as long
+---@field method? "differences"|"adjoints"   of the slopes of residuals: one evaluation for each number of the parameters, or one backward pass for each residual, which has no error of a step. As there are never fewer residuals than numbers, differences are the cheaper ones
 
 ---Standard deviations and correlations of parameters that were found by least squares, caused by noise in the
 ---measurements. They hold if the noise is independent, the parameters are at the least sum of squares, none is at a
