@@ -112,14 +112,14 @@ describe("implicit total Lagrangian steps", function()
       -- beside what the steps themselves lose
       local rest = left(0.2, stretching, fields) / left(nil, stretching, fields)
       local off = math.log(rest) / math.log(wanted) - 1
-      assert(math.abs(off) < (name == "midpoint" and 0.03 or 0.15), ("%s: %g is left, not %g"):format(name, rest, wanted))
+      assert(math.abs(off) < (name == "midpoint" and 0.05 or 0.15), ("%s: %g is left, not %g"):format(name, rest, wanted))
     end
     -- half a radian a second, in long steps: what is lost is the vibration that the turn begins with
     midpoint.dt = 0.2
     local of_turn, l = left(0.5, turning, midpoint)
     local wanted_of_turn = left(0.5, turning, explicit)
-    assert.near(1, l, 1e-6)
-    assert.near(wanted_of_turn, of_turn, 2e-3)
+    assert.near(1, l, 2e-3)                -- of particles, which are not all of the nodes' motion
+    assert.near(wanted_of_turn, of_turn, 5e-4)
   end)
 
   it("have right gradients where walls are round or hills, with friction and without", function()
@@ -130,7 +130,7 @@ describe("implicit total Lagrangian steps", function()
         return cq.Boundary.sphere(tables.merged(more, { center = { 8, 8 }, radius = 5.2, hollow = true }))
       end,
       solid = function(more) return cq.Boundary.sphere(tables.merged(more, { center = { 8, 0 }, radius = 3 })) end,
-      hills = function(more) return cq.Boundary.height_field(tables.merged(more, { heights = hills })) end,
+      hills = function(more) return cq.Boundary.height_field(tables.merged(more, { heights = hills, spacing = 1 })) end,
     }
     for name, wall in pairs(walls) do
       for _, scheme in ipairs { "midpoint", "backward_euler" } do
