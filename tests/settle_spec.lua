@@ -72,8 +72,9 @@ describe("world:settle", function()
           groups = { root = function(x) return x < 0.15 end }, pins = "root",
           material = cq.Material.neo_hookean { young = 1e5, poisson = 0.3, density = 1000,
             viscosity = how[1] > 0 and how[1] or nil } }
-        local world = cq.World { cells = { 32, 24 }, dx = 0.025, dt = how[2], gravity = { 0, -1 }, precision = "float64",
-          formulation = formulation, integrator = cq.Implicit { tolerance = 1e-10, adjoint_tolerance = 1e-10 }, bar }
+        local world = cq.World { cells = { 32, 24 }, dx = 0.025, dt = how[2], gravity = { 0, -1 },
+          precision = "float64", formulation = formulation,
+          integrator = cq.Implicit { tolerance = 1e-10, adjoint_tolerance = 1e-10 }, bar }
         local by_place = cq.value_and_grad(function(x)
           return world:settle({ robot = world.robot:with { position = x } }):center(bar)[2]
         end)
