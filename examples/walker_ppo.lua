@@ -16,6 +16,8 @@ learner:train {
   end,
 }
 
+if learner.updates_made == 0 then return end            -- after Ctrl-C in the first one
+
 -- what the training leaves is used without the learner
 local saved = cq.load(folder)
 local roll = saved:rollout()

@@ -65,6 +65,8 @@ describe("a network", function()
     fields.deviation = { 1 }
     assert.equal("cq.Controller.mlp: mean and deviation go together, a number for each observation; got 2 and 1",
       sentence(function() cq.Controller.mlp(fields) end))
+    assert.equal("cq.Controller.mlp: mean and deviation go together, a number for each observation; got 0 and 0",
+      sentence(function() cq.Controller.mlp { mean = {} } end))
     local other = cq.Controller.mlp { mean = { 0, 0, 0 }, deviation = { 1, 1, 1 } }
     other.signals = 1
     assert.equal("cq.Controller.mlp: mean and deviation have 3 observations, and there are 2",

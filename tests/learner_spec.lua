@@ -235,8 +235,25 @@ learner:train { folder = cq.option("folder", "none") ~= "none" and cq.option("fo
       local u = policy.step({ position = positions, velocity = velocities }, policy.start())
       for k, value in ipairs(learner:controller():act(z):totable()) do assert.near(value, u[k], 1e-12) end
     end
+    -- a goal stands behind the observation, and a learner that is trained already leaves its policy too
+    local world = scene.world(scene.robot())
+    local env = cq.Env { world = world, steps = 3, scenes = 2, observer = observer,
+      reset = function(random) return world.robot, random:uniform { 1 } end,
+      reward = function(_, _, after) return after:center("trunk"):slice(1, 1, -1):flatten() end }
+    local function make() return cq.Learner.ppo { env = env, steps = 8, batch = 8, minibatches = 2, hidden = { 3 } } end
+    local trained, again = make(), make()
+    trained:train()
+    again:restore(trained:state())
+    again:train { folder = scratched .. "/goals" }
+    local of_goals = cq.load(scratched .. "/goals")
+    assert.is_nil(of_goals.result)
+    assert.matches("the controller takes 9 observations, and its observer gives 8; where goals stand behind them, give",
+      sentence(function() of_goals.controller:export(scratched .. "/goals.h") end))
+    local function own(state) return cq.concat({ observer:observe(state), cq.zeros { 1 } }, -1) end
+    of_goals.controller:export(scratched .. "/goals.h", { observer = own })
+    assert.matches("float observation%[9%]", process.read(scratched .. "/goals.h"))
     -- an environment of the script's own: the policy alone
-    local env = regulator.env(4)
+    env = regulator.env(4)
     function env.snapshot() return {} end
     function env.restore() end
     local learner = cq.Learner.ppo { env = env, steps = 64, batch = 32, minibatches = 2, hidden = { 3 } }

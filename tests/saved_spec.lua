@@ -295,7 +295,7 @@ describe("cq.load", function()
     data.version = 99
     T.save(path, data)
     says(sentence(function() cq.load(path) end), "has version 99, this program")
-    says(sentence(function() cq.load(path) end), "reads up to version 3; take a newer program")
+    says(sentence(function() cq.load(path) end), "reads up to version 4; take a newer program")
     data.version, data.parameters = 1, nil
     T.save(path, data)
     says(sentence(function() cq.load(path) end), "is damaged: parameters must be a table, got nil")

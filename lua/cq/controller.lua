@@ -74,6 +74,7 @@ function controller.words(kind, fields)
         type(value) == "table" and "{" .. table.concat(value, ", ") .. "}" or tostring(value))
     end
   end
+  if fields.mean then parts[#parts + 1] = "of scaled observations" end
   return table.concat(parts, ", ")
 end
 
@@ -199,9 +200,9 @@ local make_mlp, make_linear = require "cq.controller.network"(family("mlp", {}),
 ---@field mean? number[]        of each observation, taken off before the first layer; with deviation
 ---@field deviation? number[]   of each observation, by which it is divided then; the result is cut off at -10 and 10
 
----A multi-layer perceptron with tanh at its end. Parameters w1 {inputs, hidden}, b1 {hidden}, w2, b2, ...; weights
----are drawn by the seed, with the deviation of Glorot and Bengio (2010), before relu that of He et al. (2015); biases
----are 0. Errors: mean without deviation, or of another number of observations.
+---A multi-layer perceptron, with tanh at its end unless `output` says otherwise. Parameters w1 {inputs, hidden}, b1
+---{hidden}, w2, b2, ...; weights are drawn by the seed, with the deviation of Glorot and Bengio (2010), before relu that
+---of He et al. (2015); biases are 0. Errors: mean without deviation, or of another number of observations.
 ---@param fields? cq.Controller.mlp.def
 ---@return cq.Controller
 function controller.mlp(fields) return make_mlp(fields or {}) end

@@ -6,8 +6,12 @@
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 
--- A number as a C literal of a float.
+local FLOAT_LEAST, FLOAT_MOST = 1.17549435e-38, 3.4e38
+
+-- A number as a C literal of a float. Errors: a larger one.
 local function number(value)
+  if math.abs(value) > FLOAT_MOST then is.fail("controller:export: %g is too large for a float of C", value) end
+  if math.abs(value) < FLOAT_LEAST then value = 0 end
   local word = ("%.9g"):format(value)
   return (word:find "[%.en]" and word or word .. ".0") .. "f"
 end

@@ -115,13 +115,27 @@ end
 
 local describe = {}
 
+-- Raises an error where the inputs of a program are not as many numbers as the network takes, as those of an
+-- environment are that go with goals.
+local function require_inputs(program, wanted)
+  local count = program.change or 0
+  for _, input in ipairs(program.inputs) do
+    if input.name ~= "velocity" or program.shows_velocity or not program.change then count = count + input.count end
+  end
+  if count ~= wanted then
+    is.fail("controller:export: the controller takes %s, and its observer gives %d; where goals stand behind them, "
+      .. "give observer = a function of the state that appends the goal", text.count(wanted, "observation"), count)
+  end
+end
+
 -- Fills `program`, in place, the description from which all languages are written, from a network and its observer.
--- Errors: no observer; the script's own act.
+-- Errors: no observer; one of other observations; the script's own act.
 function describe.mlp(self, program, world, observer)
   require_used(self, world, observer, true)
   local first = self.params.w1
   program.kind = "network"
   program.inputs, program.change, program.shows_velocity = inputs_of(observer, world, first:size(1))
+  require_inputs(program, first:size(1))
   program.layers, program.mean, program.deviation = self:layers(first:size(1)), self.mean_tensor, self.deviation_tensor
   if not program.layers then
     is.fail("controller:export: act is the script's own function, which cannot be written as a program")
@@ -202,7 +216,8 @@ end
 local function program_of(self, def, path)
   family_of(self)
   local used = type(self.used) == "function" and self.used() or self.used or {}
-  local world, observer = def.world or used.world, def.observer or used.observer
+  local world = def.world or used.world
+  local observer = def.observer and require("cq.observer").of(def.observer, "controller:export") or used.observer
   require_used(self, world, observer, false)
   if not (self.loop or self).params then world:ask { controller = self, observer = observer } end
   return described(self, name_of(path, def.name), world, observer, def)

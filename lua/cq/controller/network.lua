@@ -101,6 +101,7 @@ local function complete(self)
       and "signals" or "inputs")
   end
   require_capacity(self)
+  if self.inputs then require_scales(self, self.inputs) end
   if self.inputs then make_layers(self, self.inputs) end
   return self
 end
@@ -110,7 +111,7 @@ local mlp = is.define("cq.Controller.mlp", {
   hidden = is.vector { integer = true, min = 1, default = { 64, 64 } },
   activation = is.one_of { "relu", "tanh", "softplus", "sigmoid", "elu", default = "relu" },
   output = is.one_of { "tanh", "clip", default = "tanh" },
-  mean = is.list(is.number(), { optional = true }), deviation = is.list(is.number { above = 0 }, { optional = true }),
+  mean = is.list(is.number(), { optional = true }), deviation = is.list(is.number { min = 1e-12 }, { optional = true }),
   seed = initial.seed, inputs = size, signals = size, scale = is.number { min = 0, default = 1 }, init = initial.init,
 })
 local linear = is.define("cq.Controller.linear", {
@@ -120,7 +121,7 @@ local linear = is.define("cq.Controller.linear", {
 -- Takes over mean and deviation of observations as tensors. Errors: one of them alone, or of different numbers.
 local function take_scales(self)
   if not (self.mean or self.deviation) then return end
-  if #(self.mean or {}) ~= #(self.deviation or {}) then
+  if not (self.mean and self.deviation) or #self.mean ~= #self.deviation or #self.mean == 0 then
     is.fail("cq.Controller.mlp: mean and deviation go together, a number for each observation; got %d and %d",
       #(self.mean or {}), #(self.deviation or {}))
   end

@@ -335,9 +335,8 @@ function Learner:train(options)
     local run = open(self, def)
     train(self, def, run)
     if run then
-      if self.updates_made > 0 then
-        saved_runs.write_learned(run, self, self.history[#self.history].loss)
-      end
+      local row = self.history[#self.history]
+      if self.updates_made > 0 then saved_runs.write_learned(run, self, row and row.reward) end
       run:finish()
     end
   end)

@@ -2,6 +2,7 @@
 --
 --   1   until fields of worlds, materials and implicit steps took the names of the field
 --   2   until gradients had a table of their own: gradient_decay was adjoint_decay
+--   3   until networks had scales of their observations, an output of their own, and elu
 local migrate = {}
 
 -- Renames keys of a table in place; names: the new name by the old one. table may be nil.

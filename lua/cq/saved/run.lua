@@ -19,7 +19,7 @@ local text = require "cq.base.text"
 local worlds = require "cq.saved.world"
 local tables = require "cq.base.tables"
 
-local run = { format = "cqlua run", version = 3, name = "saved.bin", failure_name = "failure.bin" }
+local run = { format = "cqlua run", version = 4, name = "saved.bin", failure_name = "failure.bin" }
 
 -- The values of gravity, friction and the like, by name, that a rollout with the parameters `params` has in place of
 -- the world's own.
@@ -126,12 +126,12 @@ end
 ---observer where its environment is a cq.Env. Does nothing in a process that only follows another one.
 ---@param folder cq.Run
 ---@param learner cq.Learner
----@param loss number           minus the mean reward of the last update
-function run.write_learned(folder, learner, loss)
+---@param reward? number        mean of the last update; nil where its row is not in the history
+function run.write_learned(folder, learner, reward)
   if option.program.follows then return end
   local env, controller = learner.env, learner:controller()
   local out = { parameters = { controller = controller.params },
-    result = { loss = loss, iteration = learner.updates_made } }
+    result = reward and { loss = -reward, iteration = learner.updates_made } or nil }
   local world = text.is_instance(env, "cq.Env") and env.world
   if world then
     out.steps, out.robots, out.world = env.steps, of_robots(world, world.robots[1]), worlds.data(world, env.steps, {})
