@@ -201,8 +201,8 @@ local make_mlp, make_linear = require "cq.controller.network"(family("mlp", {}),
 ---@field deviation? number[]   of each observation, by which it is divided then; the result is cut off at -10 and 10
 
 ---A multi-layer perceptron, with tanh at its end unless `output` says otherwise. Parameters w1 {inputs, hidden}, b1
----{hidden}, w2, b2, ...; weights are drawn by the seed, with the deviation of Glorot and Bengio (2010), before relu that
----of He et al. (2015); biases are 0. Errors: mean without deviation, or of another number of observations.
+---{hidden}, w2, b2, ...; weights are drawn by the seed, with the deviation of Glorot and Bengio (2010), before relu
+---that of He et al. (2015); biases are 0. Errors: mean without deviation, or of another number of observations.
 ---@param fields? cq.Controller.mlp.def
 ---@return cq.Controller
 function controller.mlp(fields) return make_mlp(fields or {}) end
