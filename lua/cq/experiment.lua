@@ -139,7 +139,7 @@ end
 ---any part; a goal outside of the world.
 ---
 ---A function of a level makes an experiment too, for a plan whose stages have other grids or durations: it is given {
----coarsen = 1 }, and what the stages say, and gives these fields.
+---coarsen = 1 }, and what the stages say, and gives these fields. cq.robustness gives it some 0.8, for a finer grid.
 ---@param fields cq.Experiment.def|fun(level: table): cq.Experiment.def
 ---@return cq.Experiment
 local function new(_, fields)
