@@ -11,7 +11,6 @@ CQ_GPU void elastic_point(const cq_frame *s, const int32_t p, const real f[CQ_DI
   const real *params = slot_in(s->params, s->param_count, p);
   at->law = &s->materials[s->material[p]];
   at->dt = s->SCALES.dt;
-  at->span = 0;   // explicit steps
   for (int k = 0; k < s->param_count - CQ_PARAM_SLOTS; k++)
     *material_slot(at->law, at, k) = params[(CQ_PARAM_SLOTS + k) * CQ_GROUP];
   EACH(i) EACH(j) at->f[i][j] = f[i][j];
@@ -23,7 +22,7 @@ CQ_RARE void piola_of_any(const cq_frame *s, const int32_t p, const real f[CQ_DI
                           const real rate[CQ_DIM][CQ_DIM], real out[CQ_DIM][CQ_DIM]) {
   MaterialPoint at;
   elastic_point(s, p, f, rate, &at);
-  piola_of_law(&at, out);
+  piola_of_law(&at, (real)0, out);
 }
 
 // Has the material of particle p a viscosity?

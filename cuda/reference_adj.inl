@@ -232,7 +232,7 @@ CQ_RARE void piola_of_any_adj(const cq_frame *s, const int32_t p, const real f[C
   const int slots = s->param_count - CQ_PARAM_SLOTS;
   for (int k = 0; k < slots; k++) *material_slot(at.law, &grad, k) = 0;
   EACH(i) EACH(j) grad.f[i][j] = grad.rate[i][j] = 0;
-  piola_of_law_adj(&at, &grad, grad_p);
+  piola_of_law_adj(&at, (real)0, &grad, grad_p);
   EACH(i) EACH(j) of->f[i][j] += grad.f[i][j];
   EACH(i) EACH(j) of->rate[i][j] += at.law->viscous ? grad.rate[i][j] : 0;
   for (int k = 0; k < slots; k++) add_param(s, CQ_PARAM_SLOTS + k, p, *material_slot(at.law, &grad, k));

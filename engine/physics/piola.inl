@@ -1,57 +1,58 @@
 // piola: P of any elastic law at a point of a reference grid, with its adjoint; and the velocity gradient in space from
 // that in the undeformed body.
 
-// What the rate of a particle does over a span of time h, that ends at F (E132): A = I - h C, its determinant and
-// inverse G; E = D + h L L^T / 2, L = C G; and S, the part of E that changes shape.
+// What the rate of a particle does over a span of time h that ends at F, in implicit steps (E132): A = I - h C, its
+// determinant and inverse G; E = D + h L L^T / 2, L = C G; and S, the part of E that changes shape.
 typedef struct {
   Real cof[CQ_DIM][CQ_DIM], det, g[CQ_DIM][CQ_DIM], l[CQ_DIM][CQ_DIM], e[CQ_DIM][CQ_DIM], shape[CQ_DIM][CQ_DIM];
 } Span;
 
-// (E132) Sets s to what the rate of a particle does over its span.
-CQ_INLINE void span_of(const MaterialPoint *at, Span *s) {
+// (E132) Sets s to what the rate of a particle does over a span of time.
+CQ_INLINE void span_of(const MaterialPoint *at, const real span, Span *s) {
   Real a[CQ_DIM][CQ_DIM], ll[CQ_DIM][CQ_DIM];
-  EACH(i) EACH(j) a[i][j] = (real)(i == j) - at->span * at->rate[i][j];
+  EACH(i) EACH(j) a[i][j] = (real)(i == j) - span * at->rate[i][j];
   mat_cofactor(a, s->cof);
   s->det = mat_det_of(a, s->cof);
   const Real by = (real)1 / s->det;
   EACH(i) EACH(j) s->g[i][j] = by * s->cof[j][i];
   mat_mul(at->rate, s->g, s->l);
   mat_mul_nt(s->l, s->l, ll);
-  EACH(i) EACH(j) s->e[i][j] = (real)0.5 * (s->l[i][j] + s->l[j][i] + at->span * ll[i][j]);
+  EACH(i) EACH(j) s->e[i][j] = (real)0.5 * (s->l[i][j] + s->l[j][i] + span * ll[i][j]);
   viscous_rate(s->e, s->shape);
 }
 
-// (E132) The potential of a particle's viscosity over its span, by undeformed volume.
-CQ_INLINE Real span_potential(const MaterialPoint *at) {
+// (E132) The potential of a particle's viscosity over a span of time, by undeformed volume.
+CQ_INLINE Real span_potential(const MaterialPoint *at, const real span) {
   Span s;
-  span_of(at, &s);
-  return at->extra[0] * at->span * mat_det(at->f) * s.det * mat_dot(s.e, s.shape);
+  span_of(at, span, &s);
+  return at->extra[0] * span * mat_det(at->f) * s.det * mat_dot(s.e, s.shape);
 }
 
-// (E42, E132) Sets out to D of the viscous stress 2 eta J D: the part of the rate that changes shape, as it is over the
-// particle's span.
-CQ_INLINE void piola_rate(const MaterialPoint *at, Real out[CQ_DIM][CQ_DIM]) {
-  if (!(at->span > (real)0)) {
+// (E42, E132) Sets out to D of the viscous stress 2 eta J D: the part of the rate that changes shape, as it is over a
+// span of time that ends at F; 0: rate and F are of one state.
+CQ_INLINE void piola_rate(const MaterialPoint *at, const real span, Real out[CQ_DIM][CQ_DIM]) {
+  if (!(span > (real)0)) {
     viscous_rate(at->rate, out);
     return;
   }
   Span s;
   Real t[CQ_DIM][CQ_DIM];
-  span_of(at, &s);
+  span_of(at, span, &s);
   mat_mul(s.e, s.shape, t);
-  EACH(i) EACH(j) out[i][j] = s.det * (s.shape[i][j] + (real)2 * at->span * t[i][j]);
+  EACH(i) EACH(j) out[i][j] = s.det * (s.shape[i][j] + (real)2 * span * t[i][j]);
 }
 
 // Adjoint of piola_rate: sets back to dL/dC from grad = dL/dD.
-CQ_INLINE void piola_rate_adj(const MaterialPoint *at, const Real grad[CQ_DIM][CQ_DIM], Real back[CQ_DIM][CQ_DIM]) {
-  if (!(at->span > (real)0)) {
+CQ_INLINE void piola_rate_adj(const MaterialPoint *at, const real span, const Real grad[CQ_DIM][CQ_DIM],
+                              Real back[CQ_DIM][CQ_DIM]) {
+  if (!(span > (real)0)) {
     viscous_rate(grad, back);
     return;
   }
   Span s;
   Real q[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM], of_e[CQ_DIM][CQ_DIM], of_shape[CQ_DIM][CQ_DIM];
-  const real twice = (real)2 * at->span;
-  span_of(at, &s);
+  const real twice = (real)2 * span;
+  span_of(at, span, &s);
   mat_mul(s.e, s.shape, t);
   EACH(i) EACH(j) t[i][j] = s.shape[i][j] + twice * t[i][j];
   const Real of_det = mat_dot(grad, t);
@@ -65,13 +66,13 @@ CQ_INLINE void piola_rate_adj(const MaterialPoint *at, const Real grad[CQ_DIM][C
   mat_mul(of_e, s.g, q);
   mat_mul_tn(s.g, q, t);
   mat_mul_nt(t, s.g, back);
-  EACH(i) EACH(j) back[i][j] -= at->span * of_det * s.cof[i][j];
+  EACH(i) EACH(j) back[i][j] -= span * of_det * s.cof[i][j];
 }
 
 // (E42, E132) Adds P of the viscosity to p: tau F^-T = 2 eta J D F^-T = 2 eta D cof(F).
-CQ_INLINE void viscous_piola(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void viscous_piola(const MaterialPoint *at, const real span, Real p[CQ_DIM][CQ_DIM]) {
   Real rate[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
-  piola_rate(at, rate);
+  piola_rate(at, span, rate);
   mat_cofactor(at->f, cof);
   mat_mul(rate, cof, t);
   EACH(i) EACH(j) p[i][j] += (real)2 * at->extra[0] * t[i][j];
@@ -79,30 +80,33 @@ CQ_INLINE void viscous_piola(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
 
 // Adjoint of viscous_piola: adds to grad the gradients of F, rate and viscosity. With B = dL/dP it gives dL/deta =
 // 2 <D, B cof^T>, dL/dD = 2 eta B cof^T, and the cofactors 2 eta D B, whose derivative is its own adjoint.
-CQ_INLINE void viscous_piola_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void viscous_piola_adj(const MaterialPoint *at, const real span, MaterialPoint *grad,
+                                 const Real grad_p[CQ_DIM][CQ_DIM]) {
   Real rate[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM];
   const Real twice = (real)2 * at->extra[0];
-  piola_rate(at, rate);
+  piola_rate(at, span, rate);
   mat_cofactor(at->f, cof);
   mat_mul_nt(grad_p, cof, t);
   grad->extra[0] += (real)2 * mat_dot(rate, t);
-  piola_rate_adj(at, t, back);
+  piola_rate_adj(at, span, t, back);
   EACH(i) EACH(j) grad->rate[i][j] += twice * back[i][j];
   mat_mul(rate, grad_p, t);
   cofactor_derivative(at->f, t, back);
   EACH(i) EACH(j) grad->f[i][j] += twice * back[i][j];
 }
 
-// Sets p to the first Piola-Kirchhoff stress P of a particle of any law, with Maxwell branches and viscosity.
-CQ_INLINE void piola_of_law(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
+// Sets p to the first Piola-Kirchhoff stress P of a particle of any law, with Maxwell branches and viscosity. span: of
+// piola_rate.
+CQ_INLINE void piola_of_law(const MaterialPoint *at, const real span, Real p[CQ_DIM][CQ_DIM]) {
   material_stress(at, p);
-  if (at->law->viscous) viscous_piola(at, p);
+  if (at->law->viscous) viscous_piola(at, span, p);
 }
 
 // Adjoint of piola_of_law: adds to the gradients of F, rate, constants and internal variables, from grad_p = dL/dP.
-CQ_INLINE void piola_of_law_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void piola_of_law_adj(const MaterialPoint *at, const real span, MaterialPoint *grad,
+                                const Real grad_p[CQ_DIM][CQ_DIM]) {
   material_stress_adj(at, grad, grad_p);
-  if (at->law->viscous) viscous_piola_adj(at, grad, grad_p);
+  if (at->law->viscous) viscous_piola_adj(at, span, grad, grad_p);
 }
 
 // (E114) The velocity gradient in space C = W H^-1, into rate. slope: W = sum v (x) grad N, the gradient by undeformed

@@ -36,7 +36,7 @@ CQ_RARE void piola_of_any_adj(const Point *at, const Real f[CQ_DIM][CQ_DIM], con
     point_at(at, law, f, rate, &point);
     for (int q = 0; q < m->model->slot_count; q++) *material_slot(law, &grad, q) = r_set((real)0);
     EACH(i) EACH(j) grad.f[i][j] = grad.rate[i][j] = r_set((real)0);
-    piola_of_law_adj(&point, &grad, grad_p);
+    piola_of_law_adj(&point, span_of_steps(s), &grad, grad_p);
     if (law->viscous)
       EACH(i) EACH(j) grad_rate[i][j] = r_pick(mine, grad_rate[i][j] + grad.rate[i][j], grad_rate[i][j]);
     EACH(i) EACH(j) grad_f[i][j] = r_pick(mine, grad_f[i][j] + grad.f[i][j], grad_f[i][j]);
@@ -71,7 +71,7 @@ CQ_INLINE void piola_of_adj(const Point *at, const Deformed *d, Real grad_f[CQ_D
     if (at->viscous) {
       grad.extra[0] = r_set((real)0);
       EACH(i) EACH(j) grad.rate[i][j] = grad_rate[i][j];
-      viscous_piola_adj(&point, &grad, grad_p);
+      viscous_piola_adj(&point, span_of_steps(s), &grad, grad_p);
       EACH(i) EACH(j) grad_rate[i][j] = grad.rate[i][j];
     }
     EACH(i) EACH(j) grad_f[i][j] = grad.f[i][j];

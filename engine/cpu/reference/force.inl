@@ -53,7 +53,6 @@ CQ_INLINE void point_at(const Point *p, const cq_material *law, const Real f[CQ_
                         const Real rate[CQ_DIM][CQ_DIM], MaterialPoint *at) {
   at->law = law;
   at->dt = (real)p->s->model->dt;
-  at->span = span_of_steps(p->s);
   for (int k = 0; k < p->s->model->slot_count; k++) *material_slot(law, at, k) = param(p->m, CQ_PARAM_SLOTS + k, p->h);
   EACH(i) EACH(j) at->f[i][j] = f[i][j];
   if (law->viscous) EACH(i) EACH(j) at->rate[i][j] = rate[i][j];
@@ -71,7 +70,7 @@ CQ_RARE void piola_of_any(const Point *at, const Real f[CQ_DIM][CQ_DIM], const R
     MaterialPoint point;
     Real part[CQ_DIM][CQ_DIM];
     point_at(at, law, f, rate, &point);
-    piola_of_law(&point, part);
+    piola_of_law(&point, span_of_steps(at->s), part);
     const Real mine = is_material(m, k, at->h);
     EACH(i) EACH(j) p[i][j] = r_pick(mine, part[i][j], p[i][j]);
   }
@@ -89,7 +88,6 @@ CQ_INLINE void fused_point_at(const Point *p, const Real f[CQ_DIM][CQ_DIM], cons
   const int first = CQ_PARAM_SLOTS + p->viscous;    // the viscosity comes before the constants of the law
   at->law = p->m->only;
   CQ_UNROLL for (int k = 0; k < FUSED_SLOTS; k++) at->c[k] = param(p->m, first + k, p->h);
-  at->span = span_of_steps(p->s);
   EACH(i) EACH(j) at->f[i][j] = f[i][j];
   if (!p->viscous) return;
   at->extra[0] = param(p->m, CQ_PARAM_SLOTS, p->h);
@@ -106,7 +104,7 @@ CQ_INLINE void piola_of(const Point *at, const Real f[CQ_DIM][CQ_DIM], const Rea
     MaterialPoint point;
     fused_point_at(at, f, rate, &point);
     material_piola_of(at->kind, &point, p);
-    if (at->viscous) viscous_piola(&point, p);
+    if (at->viscous) viscous_piola(&point, span_of_steps(at->s), p);
   }
   if (!at->m->actuation) return;
   Real sigma[CQ_SYM];

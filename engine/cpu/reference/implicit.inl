@@ -40,6 +40,7 @@ CQ_INLINE void speed_of(const Point *at, const Around *v, const Weights *w, Real
 CQ_RARE void end_viscous_of(const Point *at, const Real speed[CQ_DIM][CQ_DIM], const Real stretch[CQ_DIM][CQ_DIM],
                             const Real f[CQ_DIM][CQ_DIM], Real p[CQ_DIM][CQ_DIM], Real *psi) {
   const Matter *m = at->m;
+  const real span = span_of_steps(at->s);
   Real rate[CQ_DIM][CQ_DIM];
   rate_in_space(speed, stretch, rate);
   for (int k = 0; m->materials >> k; k++) {
@@ -49,8 +50,8 @@ CQ_RARE void end_viscous_of(const Point *at, const Real speed[CQ_DIM][CQ_DIM], c
     Real part[CQ_DIM][CQ_DIM];
     point_at(at, law, f, rate, &point);
     EACH(i) EACH(j) part[i][j] = r_set((real)0);
-    viscous_piola(&point, part);
-    const Real potential = span_potential(&point), mine = m->only ? r_set((real)1) : is_material(m, k, at->h);
+    viscous_piola(&point, span, part);
+    const Real potential = span_potential(&point, span), mine = m->only ? r_set((real)1) : is_material(m, k, at->h);
     EACH(i) EACH(j) p[i][j] += r_pick(mine, part[i][j], r_set((real)0));
     *psi += r_pick(mine, potential, r_set((real)0));
   }

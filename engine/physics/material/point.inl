@@ -3,7 +3,6 @@
 typedef struct {
   const cq_material *law;
   real dt;                       // of one engine step, for laws that know time
-  real span;                     // time over which rate has led to F, in implicit steps on reference grids, else 0
   Real c[CQ_SLOTS_MAX];          // constants, by the slots of the law
   Real extra[CQ_EXTRAS_MAX];     // constants of viscosity and Maxwell branches: see material_extras
   Real f[CQ_DIM][CQ_DIM];        // deformation gradient; its elastic part where a law is plastic
