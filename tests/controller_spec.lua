@@ -54,7 +54,7 @@ describe("a network", function()
   end)
 
   it("scales what it sees, and is cut off at its end", function()
-    local fields = { inputs = 2, signals = 1, hidden = { 3 }, activation = "elu", seed = 2 }
+    local fields = { inputs = 2, signals = 1, hidden = { 3 }, activation = "elu", seed = 2, scale = 20 }
     local plain = cq.Controller.mlp(fields)
     fields.mean, fields.deviation, fields.output = { 1, -2 }, { 0.5, 4 }, "clip"
     local scaled, p = cq.Controller.mlp(fields), plain.params
@@ -62,6 +62,7 @@ describe("a network", function()
     local x = T.tensor { { 1, 1 }, { 10, 10 }, { 0, 0 } }
     assert.is_true(plain:act(x):equal(x:dense(p.w1, p.b1, "elu"):dense(p.w2, p.b2, "tanh")))
     assert.is_true(scaled:act(z):equal(x:dense(p.w1, p.b1, "elu"):dense(p.w2, p.b2):clamp(-1, 1)))
+    assert.equal(1, scaled:act(z):abs():max():item())
     fields.deviation = { 1 }
     assert.equal("cq.Controller.mlp: mean and deviation go together, a number for each observation; got 2 and 1",
       sentence(function() cq.Controller.mlp(fields) end))
