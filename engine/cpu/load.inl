@@ -23,6 +23,7 @@ static void load_state(const cq_scene *s, cq_slice *out, int32_t chunk_begin, in
       for (int k = 0; k < width[q]; k++)
         *slot_at(data, FIELDS, slot, first[q] + k) = (real)field[q][p * width[q] + k];
     const int32_t internals = out->internal ? s->model->internal_count : 0;
+    if (!internals) continue;
     const double start = cq_law_of(s->model->materials[s->model->material[p]].kind)->internal_start;
     for (int32_t k = 0; k < internals; k++) *slot_at((real *)out->internal, internals, slot, k) = (real)start;
   }

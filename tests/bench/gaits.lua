@@ -9,6 +9,7 @@
 -- as --iterations. A row of the table is replaced by a later one of the same example, steps and seed.
 -- --kept tests/bench/kept.csv: also what is kept of the gain by cq.robustness, in percent, with --draws of all at once.
 -- --example all: each row of both tables of tests/bench/gaits.md of seed 0, one after another; hours.
+-- --times: only the seconds of an iteration, measured anew for all rows of this example and steps; with --iterations 1.
 local cq = require "cq"
 local atomic_file = require "cq.base.atomic_file"
 local changes = require "cq.robustness.changes"
@@ -16,8 +17,10 @@ local host = require "cq.host"
 local is = require "cq.base.schema"
 local read_file = require "cq.base.read_file"
 
--- x where a body starts and its length, as the example says them
+-- x where a body starts and its length, as the example says them; of arms, whose loss is an effort, the way to the goal
+-- counts, and the last experiment
 local examples = {
+  arm2d = { goal = true }, arm3d = { goal = true },
   walker2d = { start = 0.5, length = 0.6, group = "trunk" },
   biped = { start = 0.35, length = 0.3 },
   cable_biped = { start = 0.3, length = 0.3 },
@@ -27,10 +30,13 @@ local PARTS = { 2, 4, 8 }
 local HEAD = "example,steps,seed,iterations,way,way_2,way_4,way_8,minutes,seconds"
 -- rows of tests/bench/gaits.md of seed 0, and the steps that each is trained with
 local ALL, APIC, OWN = { "apic", "decay", "total_lagrangian" }, { "apic" }, { "total_lagrangian" }
+local BOTH, DAMPED = { "apic", "total_lagrangian" }, { "apic", "decay" }
 local ROWS = {
   { "quadruped --iterations 20", ALL }, { "biped --particles 20 --iterations 40 --viscosity 0.05", ALL },
   { "walker2d --iterations 100 --law neo_hookean --viscosity 0.02 --refine 2", ALL },
-  { "arm_length", { "apic", "total_lagrangian" } }, { "runner", { "apic", "total_lagrangian" } },
+  { "biped --particles 20 --iterations 40", DAMPED }, { "biped --particles 20 --iterations 40 --collisions", OWN },
+  { "walker2d --iterations 100", DAMPED },
+  { "arm_length", BOTH }, { "runner", BOTH }, { "arm2d", BOTH }, { "arm3d", BOTH },
   { "crawler", APIC }, { "crawler --viscosity 0.05 --collisions", OWN },
   { "codesign", APIC }, { "codesign --law neo_hookean --viscosity 0.02 --refine 2 --collisions", OWN },
   { "diffmpm", APIC }, { "diffmpm --viscosity 0.02 --refine 4 --collisions", OWN },
@@ -47,13 +53,16 @@ local viscosity, refine = cq.option("viscosity", 0), cq.option("refine", 1)
 local law = cq.option("law", "", is.one_of { "", "neo_hookean", "corotated" })
 local collisions = cq.option("collisions", false)
 local csv, kept_csv, draws = cq.option("csv", ""), cq.option("kept", ""), cq.option("draws", 32)
+local only_times = cq.option("times", false)
 
 if name == "all" then
   for _, row in ipairs(ROWS) do
     for _, with in ipairs(row[2]) do
-      local command = ("%s tests/bench/gaits.lua --example %s --steps %s --csv %s --kept %s --draws %d --threads %d")
-        :format(host.executable, row[1], with, csv ~= "" and csv or "tests/bench/gaits.csv",
-        kept_csv ~= "" and kept_csv or "tests/bench/kept.csv", draws, cq.option("threads", 0))
+      local command = ("%s tests/bench/gaits.lua --example %s --steps %s --csv %s --threads %d"):format(host.executable,
+        only_times and row[1]:gsub(" %-%-iterations %d+", "") or row[1], with,
+        csv ~= "" and csv or "tests/bench/gaits.csv", cq.option("threads", 0))
+      command = command .. (only_times and " --iterations 1 --times" or
+        (" --kept %s --draws %d"):format(kept_csv ~= "" and kept_csv or "tests/bench/kept.csv", draws))
       print(command)
       assert(os.execute(command) == 0, "this failed")
     end
@@ -61,6 +70,22 @@ if name == "all" then
   return
 end
 local example = examples[name]
+
+-- Processor time of a loss and its gradient of a run at its parameters [s], the median of three.
+local function seconds_of(run)
+  local seconds = {}
+  local params = run.extracted and run.params.design.pulses or run.params
+  for k = 1, 3 do
+    local start = os.clock()
+    cq.value_and_grad(function(given)
+      if not run.extracted then return run:loss(run:rollout(given)) end
+      return run:loss(run:rollout { design = { pulses = given } })
+    end)(params)
+    seconds[k] = os.clock() - start
+  end
+  table.sort(seconds)
+  return seconds[2]
+end
 
 local nouns, runs = { World = cq.World, Experiment = cq.Experiment }, {}
 local function in_place(noun, make)
@@ -82,6 +107,16 @@ in_place("Experiment", function(fields)
   return run
 end)
 
+if example and example.goal then
+  local make = require "scenes.arm_reach"
+  package.loaded["scenes.arm_reach"] = function(fields)
+    local reach = make(fields)
+    example.goal = reach.goal
+    function reach.plot() end
+    return reach
+  end
+end
+
 -- materials of examples, and those that creatures have unless one is given
 local Material = cq.Material
 local laws = { corotated = Material.corotated, neo_hookean = Material.neo_hookean }
@@ -97,14 +132,34 @@ local began = os.time()
 local ok, problem = pcall(dofile, ("examples/%s.lua"):format(name))
 local run
 for _, other in ipairs(runs) do
-  if other.best and not (run and run.best.loss <= other.best.loss) then run = other end
+  local worse = run and not (example and example.goal) and other.best and run.best.loss <= other.best.loss
+  if other.best and not worse then run = other end
 end
-if not ok then
-  if not run then error(problem, 0) end
-  print(problem)
+if not run then error(ok and ("%s trains no experiment that keeps its best"):format(name) or problem, 0) end
+if not ok then print(problem) end
+
+local label = name .. (law ~= "" and " " .. law or "") .. (viscosity > 0 and " viscosity " .. viscosity or "")
+  .. (collisions and " collisions" or "")
+local key = ("%s,%s,%d,"):format(label, steps, cq.option("seed", 0))
+
+if only_times then
+  local path, of = csv ~= "" and csv or "tests/bench/gaits.csv", label .. "," .. steps .. ","
+  local seconds = ("%.3f"):format(seconds_of(run))
+  local rows = read_file(path):gsub("[^\n]+", function(line)
+    if line:sub(1, #of) ~= of then return end
+    local cells = {}
+    for cell in line:gmatch "[^,]+" do cells[#cells + 1] = cell end
+    cells[10] = seconds
+    return table.concat(cells, ",")
+  end)
+  print(of .. seconds)
+  return atomic_file.write(path, rows, { what = "--csv" })
 end
+
 local minutes = (os.time() - began) / 60
-local _, iterations = (read_file(run.folder .. "/history.csv") or ""):gsub("\n", "")      -- and a head
+-- without a history, as constrained optimization has none, the iteration of the best
+local _, iterations = (run.folder and read_file(run.folder .. "/history.csv") or ""):gsub("\n", "")
+iterations = iterations > 0 and iterations - 1 or run.best.iteration
 local report = (kept_csv ~= "" or not example) and cq.robustness(run, { draws = kept_csv ~= "" and draws or 0 })
 
 -- body lengths that the best parameters go, or by how much the loss is below what the gain is counted from
@@ -114,6 +169,10 @@ local function way(part)
   local found = run:evaluate(fields)
   if not example then return report.baseline - found.loss end
   local state = found.rollout.state
+  if example.goal then
+    local function away(at) return (at:center "hand" - example.goal):norm():item() end
+    return away(found.rollout:start()) - away(state)
+  end
   return (state:center(example.group or state.world.robots[1])[1]:item() - example.start) / example.length
 end
 local ways = { ("%.4f"):format(way(1)) }
@@ -122,23 +181,6 @@ for _, part in ipairs(PARTS) do
   if not fine then print(found) end
   ways[#ways + 1] = fine and ("%.4f"):format(found) or "failed"
 end
-
--- processor time of a loss and its gradient, the median of three
-local seconds = {}
-for k = 1, 3 do
-  local start = os.clock()
-  local params = run.extracted and run.params.design.pulses or run.params
-  cq.value_and_grad(function(given)
-    if not run.extracted then return run:loss(run:rollout(given)) end
-    return run:loss(run:rollout { design = { pulses = given } })
-  end)(params)
-  seconds[k] = os.clock() - start
-end
-table.sort(seconds)
-
-local label = name .. (law ~= "" and " " .. law or "") .. (viscosity > 0 and " viscosity " .. viscosity or "")
-  .. (collisions and " collisions" or "")
-local key = ("%s,%s,%d,"):format(label, steps, cq.option("seed", 0))
 
 -- a row of a table; it replaces the one of the same example, steps and seed
 local function add(path, head, row)
@@ -153,7 +195,7 @@ local function add(path, head, row)
   table.sort(lines, function(a, b) return a ~= b and (a == head or (b ~= head and a < b)) end)
   atomic_file.write(path, table.concat(lines, "\n") .. "\n", { what = "--csv or --kept" })
 end
-add(csv, HEAD, ("%s%d,%s,%.1f,%.3f"):format(key, iterations - 1, table.concat(ways, ","), minutes, seconds[2]))
+add(csv, HEAD, ("%s%d,%s,%.1f,%.3f"):format(key, iterations, table.concat(ways, ","), minutes, seconds_of(run)))
 
 -- ---- what it keeps in other simulations -----------------------------------------------------------------------------
 
@@ -174,7 +216,7 @@ local relative = { "stiffness", "density", "friction", "strength", "gravity" }
 local is_relative = {}
 for _, kind in ipairs(relative) do is_relative[kind] = true end
 local head, cells = { "example,steps,seed,iterations,way,five" }, {
-  ("%s%d,%.2f"):format(key, iterations - 1, ways[1]),
+  ("%s%d,%.2f"):format(key, iterations, ways[1]),
   least(function(row) return is_relative[row.name] and math.abs(row.size) < 0.06 end),
 }
 local function column(title, fits) head[#head + 1], cells[#cells + 1] = title, least(fits) end

@@ -1,6 +1,7 @@
 -- iteration: a whole iteration of topology optimization, as a user's script makes it.
 --
 --   cqlua tests/bench/iteration.lua [--repeat 5] [--steps 10000] [--budget 64] [--out DIR] [--threads N]
+--   [--formulation total_lagrangian]
 --
 -- A block of 1,600 particles in 2D on 100 x 100 cells, 10,000 engine steps, neo-Hookean, float32; four open-loop
 -- signals that change every 20 steps, which every particle follows with weights of its own; gradients for weights
@@ -15,7 +16,7 @@ local C = engine.C
 
 local SUBSTEPS, DT = 20, 1e-4                -- engine steps in a control step; an engine step [s]
 local steps, repeats = cq.option("steps", 10000), cq.option("repeat", 5)
-local budget = cq.option("budget", 64)
+local budget, formulation = cq.option("budget", 64), cq.option("formulation", "updated")
 
 local control_steps = math.max(1, math.floor(steps / SUBSTEPS + 0.5))
 local robot = cq.Robot {
@@ -25,6 +26,7 @@ local robot = cq.Robot {
 }
 local world = cq.World {
   cells = { 100, 100 }, dx = 0.01, gravity = { 0, -9.8 }, dt = SUBSTEPS * DT, substeps = SUBSTEPS,
+  formulation = formulation,
   walls = cq.Boundary.box { kind = "friction", mu = 0.5, inset = 0.03 }, robot:at { 0.1, 0.03 },
 }
 local n = robot.particle_count

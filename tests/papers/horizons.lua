@@ -73,7 +73,7 @@ local function by_gradient(gradient, copies)
   return function(case, trial)
     local robot, world, length = case.robot, case.world, case.length
     local run = cq.Experiment {
-      world = world, steps = case.steps, gradient = gradient and gradient(case.duration),
+      world = world, steps = case.steps, gradient = gradient and gradient(case.duration, world.control_dt),
       observer = sight(), controller = cq.Controller.mlp { hidden = { 32, 32 }, seed = trial.seed },
       objective = { running = function(state) return -world.control_dt * state:velocity(robot)[1] end },
       optimizer = cq.Optimizer.adam { rate = 5e-3, clip = 1 },
@@ -106,7 +106,7 @@ end
 
 local ways = {
   adam = by_gradient(), decay = by_gradient(function(t) return { decay = t / 4 } end),
-  window = by_gradient(function(t) return { window = t / 4 } end),
+  window = by_gradient(function(t, dt) return { window = dt * math.floor(t / 4 / dt + 0.5) } end),
   smooth = by_gradient(function() return { smooth = { samples = 4, sigma = 0.02 } } end, 4),
   shac = by_learner(function(case, trial)
     return cq.Learner.shac { env = environment(case, 4), steps = math.max(80, math.floor(case.all / 3)), horizon = 20,

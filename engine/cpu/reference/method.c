@@ -517,6 +517,24 @@ static cq_status reverse_control_step(cq_scene *s, cq_worker *worker, const cq_s
   return status;
 }
 
+// Fetches into the caches what the adjoint of a step reads of its record for the nodes of a block. Each record lies
+// elsewhere in the memo, in pieces too short for the processor to see a pattern.
+static void fetch_record(const cq_scene *s, const cq_step_record *record, int32_t block) {
+  static const size_t most = 64 << 10, line = 64;          // [bytes]; what is longer has a pattern
+  const cq_reference *r = &s->reference;
+  const int32_t first = r->nodes_start[block], last = r->nodes_start[block + 1] - 1;
+  if (last < first) return;
+  const size_t real = (size_t)s->kernels->real_bytes, from = (size_t)r->nodes[first].node * real,
+               size = (size_t)(r->nodes[last].node + CQ_REFERENCE_VECTOR) * real - from,
+               row = (size_t)r->node_count * real, rows = CQ_REFERENCE_FIELDS * (size_t)s->model->dim;
+  if (size * rows > most) return;
+  const char *state = record->in->nodes, *before = record->nodes;
+  for (size_t at = from; at < from + size; at += line) {
+    for (size_t k = 0; k < rows; k++) __builtin_prefetch(state + k * row + at, 0, 2);
+    for (size_t k = 0; k < (size_t)s->model->dim && before; k++) __builtin_prefetch(before + k * row + at, 0, 2);
+  }
+}
+
 // By all workers: reverses the recorded engine steps of a control step. CQ_OK, or the error of a step's adjoint.
 cq_status cq_reference_reverse(cq_scene *s, cq_worker *worker, const cq_step_record *records) {
   const cq_reference_kernels *kernels = s->kernels->reference;
@@ -537,6 +555,7 @@ cq_status cq_reference_reverse(cq_scene *s, cq_worker *worker, const cq_step_rec
     cq_reference_pull_cables(s, worker, record->in);
     if (worker->rank == 0 && s->model->collision_stiffness > 0 && !s->status)
       s->status = kernels->repel_adj(s, record->in);
+    for (int32_t b = begin; b < end && k > 0; b++) fetch_record(s, record - 1, b);
     for (int32_t b = begin; b < end; b++) kernels->forces_adj(s, record->in, b, fields);
     cq_worker_phase(worker, CQ_PHASE_P2G_ADJ);
     cq_reference_pull_cables_adj(s, worker, record->in);

@@ -149,19 +149,23 @@ static void set_kinds(cq_scene *s) {
 // velocities in out.
 static void give_mass(cq_scene *s, cq_slice *out, const Placed *p) {
   const cq_reference *r = &s->reference;
-  real *state = (real *)r->seen->data, *mass = (real *)r->mass;
+  const real *state = (const real *)r->seen->data;
+  real *mass = (real *)r->mass, v[CQ_DIM], c[CQ_DIM][CQ_DIM], place[CQ_DIM];
   const real m = *slot_at((real *)s->arrangement->params, s->params, p->slot, CQ_PARAM_MASS);
+  EACH(i) v[i] = *slot_at((real *)state, FIELDS, p->slot, V + i);
+  EACH(i) EACH(j) c[i][j] = *slot_at((real *)state, FIELDS, p->slot, C + i * CQ_DIM + j);
+  EACH(i) place[i] = *slot_at((real *)r->place, CQ_DIM, p->slot, i);
   for (int k = 0; k < TOUCHED; k++) {
     const int64_t node = placed_node(p, k);
     const real nm = placed_weight(p, k) * m;
+    real from[CQ_DIM];
+    EACH(j) from[j] = nodes_of(s, r->rest, j)[node] - place[j];
     mass[node] = mass[node] + nm;
     EACH(i) {
-      real v = *slot_at(state, FIELDS, p->slot, V + i);
-      EACH(j)
-        v = v + *slot_at(state, FIELDS, p->slot, C + i * CQ_DIM + j) *
-                    (nodes_of(s, r->rest, j)[node] - *slot_at((real *)r->place, CQ_DIM, p->slot, j));
+      real at = v[i];
+      EACH(j) at = at + c[i][j] * from[j];
       real *to = (real *)out->nodes + (W + i) * r->node_count + node;
-      *to = *to + nm * v;
+      *to = *to + nm * at;
     }
   }
 }

@@ -66,6 +66,8 @@ local function create(world, steps, velocity, memory)
   return out[0], plan
 end
 
+local WARM = 0.2                 -- [s] of repetitions that are not counted
+
 -- Free bytes where the memo lies: on the GPU, or in main memory.
 local function memory_available(world)
   if world.device_kind == "cpu" then return tonumber(C.cq_memory_available()) end
@@ -109,10 +111,11 @@ local function done(handle)
   return kernel.clock()
 end
 
--- Seconds that a forward pass of `steps` control steps takes.
-local function forward(handle, steps)
+-- Seconds that a forward pass of `steps` control steps takes. The timers of the world begin with it.
+local function forward(world, handle, steps)
   engine.check(C.cq_rollout_begin(handle), "bench")
   local start = done(handle)
+  kernel.take_timers(world)
   engine.check(C.cq_rollout_run(handle, steps, nil, nil), "bench")
   return done(handle) - start
 end
@@ -153,9 +156,10 @@ end
 ---@field back table<string, number>     [s] of it, backward
 ---@field solver? { newton: integer, linear: integer, adjoint: integer }   of implicit steps, in one repetition
 
----Times `steps` control steps from the start, forward and backward, `repeats` times after one that is not
----counted. The memo of every step is written, and sorting as often as it is needed; what comes before the first
----step and after the last is not.
+---Times `steps` control steps from the start, forward and backward, `repeats` times after some that are not
+---counted, for WARM seconds at least: short control steps take turns by one thread and by all at first. The memo of
+---every step is written, and particles sorted as often as it is needed; what comes before the first step and after the
+---last is not counted.
 ---@param world cq.World
 ---@param fields { velocity: cq.Tensor, steps: integer, repeats: integer, memory?: number }   memory: for the memo [bytes]
 ---@return cq.measure.Timing
@@ -163,17 +167,20 @@ function kernel.time(world, fields)
   local handle, steps = create_kept(world, fields)
   local readout, out = readout_of(world), { steps = steps, forward = {}, backward = {} }
   out.phases, out.back = {}, {}
-  for k = 0, fields.repeats do
-    local there = forward(handle, steps)
+  local begin, counted, k = C.cq_clock(), false, 0
+  while k < fields.repeats do
+    local there = forward(world, handle, steps)
     local ahead = kernel.take_timers(world)
     local back = backward(handle, steps, readout)
     local behind = kernel.take_timers(world)
-    if k > 0 then
+    if counted then
+      k = k + 1
       out.forward[k], out.backward[k] = there, back
       add(out.phases, ahead)
       add(out.phases, behind)
       add(out.back, behind)
     end
+    counted = counted or C.cq_clock() - begin > WARM
   end
   out.solver = solver_of(handle, steps * world.substeps)
   C.cq_rollout_destroy(handle)

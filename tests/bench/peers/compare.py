@@ -1,8 +1,9 @@
 # compare: runs cqlua, Taichi and plain C on the same scenes in turn; called by run.sh.
 #
 # Every competitor is a process that makes one gradient, says "first LOSS", and then runs a pass there and back whenever it is
-# told. They take turns, so that what else happens on the machine hits all of them. Losses and gradients are held against
-# cqlua's in float64. Throughput is the median of the repetitions, after one that is not counted; the first gradient counts
+# told. They take turns, so that what else happens on the machine hits all of them; before each pass that counts they run
+# for a tenth of a second. Losses and gradients are held against
+# cqlua's in float64. Throughput is the median of the repetitions; the first gradient counts
 # from the start of the process: for Taichi once with nothing compiled, and once with what it has kept on disk.
 import argparse
 import csv
@@ -13,14 +14,22 @@ import shutil
 import statistics
 import subprocess
 import sys
+import time
 
 import numpy as np
 
 from competitor import Competitor, Failure, output, processor, system
 
-CASES = ["2d-1600", "2d-6400", "3d-8000", "walker"]
+CASES = ["2d-1600", "2d-6400", "3d-8000", "walker", "2d-6400-lattice", "3d-8000-lattice"]
+FORMULATIONS = {            # of cqlua: those of the peers' method, and those of the same bodies on grids of their own shape
+    "cqlua": [],
+    "cqlua_tl": ["--formulation", "total_lagrangian"],
+    "cqlua_tl_motion": ["--formulation", "total_lagrangian", "--motion", "true"],
+}
+MEETS = {"2d-1600"}         # a block that meets itself, which those steps refuse
 GRADIENT_ERROR = 1e-3      # relative, of float32 against cqlua's float64; that of all competitors is about 4e-5
 LOSS_ERROR = 1e-5
+WARM = 0.1                 # seconds of passes before each that counts
 STARTS = 3                 # processes whose first gradient is timed, of those that start at once
 HERE = os.path.relpath(os.path.dirname(os.path.abspath(__file__)))
 
@@ -35,12 +44,20 @@ parser.add_argument("--repeats", type=int, default=7)
 parser.add_argument("--steps", type=int, help="instead of the scene's own")
 parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of cqlua and Taichi; cqlua is measured with one as well")
 parser.add_argument("--taichi-threads", type=lambda text: [int(k) for k in text.split(",")], help="of Taichi, as 2,1; each is compiled anew")
+parser.add_argument("--total-lagrangian", action="store_true", help="also cqlua's total Lagrangian steps, which is another method")
 parser.add_argument("--quick", action="store_true", help="3 repetitions of 50 steps, one process for each start")
 
 
 def taichi_version():
     from importlib.metadata import version
     return version("taichi")
+
+
+def warm(competitor):
+    """Passes that are not counted, after the others had their turns."""
+    start = time.perf_counter()
+    while time.perf_counter() - start < WARM:
+        competitor.run()
 
 
 def saved(competitor, path):
@@ -62,13 +79,19 @@ class Case:
         self.log = log
         own = output([options.cqlua, "--version"]).split()[1]
         scalar = [os.path.join(options.folder, "scalar%dd" % self.dim), self.scene]
-        self.competitors = [Competitor("cqlua", own, threads, self.own(threads), log) for threads in sorted({options.threads, 1}, reverse=True)]
+        self.competitors = []
+        for what in FORMULATIONS if options.total_lagrangian and name not in MEETS else ["cqlua"]:
+            if what == "cqlua_tl_motion" and name == "walker":
+                continue                             # it wants only the gradients of its controller anyway
+            self.competitors += [Competitor(what, own, threads, self.own(threads, what), log)
+                                 for threads in sorted({options.threads, 1}, reverse=True)]
         for threads in options.taichi_threads or [options.threads]:
             self.competitors.append(Competitor("taichi", taichi_version(), threads, self.taichi(threads), log))
         self.competitors.append(Competitor("scalar", "C", 1, scalar, log))
 
-    def own(self, threads, precision="float32"):
-        return [self.options.cqlua, HERE + "/cqlua.lua", "--case", self.name, "--threads", str(threads), "--precision", precision, *self.steps]
+    def own(self, threads, what="cqlua", precision="float32"):
+        return [self.options.cqlua, HERE + "/cqlua.lua", "--case", self.name, "--threads", str(threads), "--precision", precision,
+                *FORMULATIONS[what], *self.steps]
 
     def taichi(self, threads):
         cache = "%s-%d" % (self.cache, threads)      # Taichi compiles again for another number of threads
@@ -93,25 +116,29 @@ class Case:
     def measure(self):
         for competitor in self.competitors:
             competitor.start()
-        for repeat in range(-1, self.options.repeats):
+        for repeat in range(self.options.repeats):
             for competitor in self.competitors:
+                warm(competitor)
                 there, back = competitor.run()
-                if repeat >= 0:
-                    competitor.forward.append(there)
-                    competitor.backward.append(back)
+                competitor.forward.append(there)
+                competitor.backward.append(back)
 
     def check(self):
         """The largest error of loss and gradients against cqlua's in float64."""
-        reference = Competitor("cqlua in float64", "", 1, self.own(1, "float64"), self.log)
-        reference.start()
-        truth = saved(reference, os.path.join(self.options.folder, "reference.f64"))
-        reference.stop()
-        problems = []
-        parts = [slice(1, len(truth))]
-        if self.name != "walker":      # positions and velocities have gradients of unlike sizes
-            half = (len(truth) - 1) // 2
-            parts = [slice(1, 1 + half), slice(1 + half, len(truth))]
+        truths, problems = {}, []
+        for what in {c.what if c.what in FORMULATIONS else "cqlua" for c in self.competitors}:
+            reference = Competitor("cqlua in float64", "", 1, self.own(1, what, "float64"), self.log)
+            reference.start()
+            truths[what] = saved(reference, os.path.join(self.options.folder, "reference.f64"))
+            reference.stop()
         for competitor in self.competitors:
+            truth = truths.get(competitor.what, truths["cqlua"])
+            parts = [slice(1, len(truth))]
+            if self.name != "walker":      # positions and velocities have gradients of unlike sizes
+                half = (len(truth) - 1) // 2
+                parts = [slice(1, 1 + half), slice(1 + half, len(truth))]
+                if competitor.what == "cqlua_tl_motion":
+                    parts = parts[1:]
             result = saved(competitor, os.path.join(self.options.folder, "result.f64"))
             if len(result) != len(truth):
                 raise Failure("%s: %s gave %d numbers instead of %d" % (self.name, competitor.name(), len(result), len(truth)))
@@ -132,17 +159,20 @@ class Case:
 
 def print_case(case):
     print("\n%s" % case.name)
-    print("  %-8s %7s %9s %9s %14s %12s %10s" % ("", "threads", "forward", "backward", "first gradient", "later", "error"))
+    print("  %-15s %7s %9s %9s %14s %12s %10s" % ("", "threads", "forward", "backward", "first gradient", "later", "error"))
     for c in case.competitors:
         there, back = case.rates(c)
-        print("  %-8s %7d %9.2f %9.2f %12.3f s %10.3f s %10.1e" % (c.what, c.threads, there, back, c.first, c.later, c.error))
-    own = max((c for c in case.competitors if c.what == "cqlua"), key=lambda c: c.threads)
-    for peer in ("taichi", "scalar"):
-        rates = [case.rates(c) for c in case.competitors if c.what == peer]
-        best = [max(rate[k] for rate in rates) for k in range(2)]
-        ours = case.rates(own)
-        print("  cqlua, %d threads, against %s at its best: %.1f times forward, %.1f times backward" %
-              (own.threads, peer, ours[0] / best[0], ours[1] / best[1]))
+        print("  %-15s %7d %9.2f %9.2f %12.3f s %10.3f s %10.1e" % (c.what, c.threads, there, back, c.first, c.later, c.error))
+    for what in FORMULATIONS:
+        own = max((c for c in case.competitors if c.what == what), key=lambda c: c.threads, default=None)
+        for peer in ("taichi", "scalar"):
+            if own is None:
+                continue
+            rates = [case.rates(c) for c in case.competitors if c.what == peer]
+            best = [max(rate[k] for rate in rates) for k in range(2)]
+            ours = case.rates(own)
+            print("  %s, %d threads, against %s at its best: %.1f times forward, %.1f times backward" %
+                  (what, own.threads, peer, ours[0] / best[0], ours[1] / best[1]))
     sys.stdout.flush()
 
 

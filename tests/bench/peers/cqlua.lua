@@ -1,26 +1,40 @@
 -- cqlua: this program as a competitor.        cqlua tests/bench/peers/cqlua.lua --case NAME [--steps N] [--threads N]
---   [--clock processor]
+--   [--formulation total_lagrangian] [--motion true] [--clock processor]
 --
 -- Makes one gradient, writes "first LOSS", and then does what it is told, a line each:
 --   run        one pass there and back; answers "time FORWARD BACKWARD" in seconds
 --   save PATH  loss and gradient of the last pass as float64 numbers; answers "saved"
 -- Gradients: of the block, of initial positions and velocities {2, n, dim}; of the walker, of the controller's W and b.
--- (The engine makes those of masses, volumes and material constants as well.)
+-- The engine makes those of masses, volumes, material constants and first deformations as well; with --motion those of
+-- positions, which are 0 in what is saved, and first deformations are left out.
+local bit = require "bit"
 local ffi = require "ffi"
 local cq = require "cq"
 local engine = require "cq.base.engine"
 local scenes = require "tests.bench.peers.scenes"
 local C = engine.C
+local formulation, motion = cq.option("formulation", "updated"), cq.option("motion", false)
 local clock = cq.option("clock", "wall") == "processor" and os.clock or function() return C.cq_clock() end
+
+-- engine steps in a control step of the block, as `cqlua bench` has them
+local SUBSTEPS = 10
 
 -- the block has nothing in Lua at its control steps, so that the engine is called as `cqlua bench` calls it
 local function block(scene)
+  local substeps = scene.steps % SUBSTEPS == 0 and SUBSTEPS or 1
+  local steps = scene.steps / substeps
+  scene.world.dt, scene.world.substeps = scene.world.dt * substeps, substeps
+  scene.world.formulation = formulation
   local world = cq.World(scene.world)
   local n, dim = world.particle_count, world.dim
   local def, out = ffi.new "cq_rollout_def", ffi.new "cq_rollout *[1]"
   C.cq_rollout_def_init(def)
-  def.steps = scene.steps
+  def.steps = steps
   engine.check(C.cq_rollout_create(world.handle, def, out))
+  if motion then
+    local function one(field) return bit.lshift(1ULL, tonumber(field)) end
+    C.cq_rollout_want(out[0], bit.bnot(bit.bor(one(C.CQ_FIELD_POSITION), one(C.CQ_FIELD_DEFORMATION))))
+  end
   local handle, start, particles = out[0], ffi.new("int64_t[2]", { 0, n }), ffi.new("int32_t[?]", n)
   for p = 0, n - 1 do particles[p] = p end
   local mean, center, direction = ffi.new "cq_readout", ffi.new "double[3]", ffi.new("double[3]", scene.direction)
@@ -32,7 +46,7 @@ local function block(scene)
     result = result, count = 1 + 2 * n * dim, keep = { world, start, particles },
     forward = function()
       engine.check(C.cq_rollout_begin(handle))
-      engine.check(C.cq_rollout_run(handle, scene.steps, nil, nil))
+      engine.check(C.cq_rollout_run(handle, steps, nil, nil))
       engine.check(C.cq_rollout_read(handle, mean, center))
       result[0] = 0
       for i = 0, dim - 1 do result[0] = result[0] + direction[i] * center[i] end
@@ -40,8 +54,8 @@ local function block(scene)
     backward = function()
       engine.check(C.cq_rollout_begin_adjoint(handle))
       engine.check(C.cq_rollout_read_adjoint(handle, mean, direction))
-      engine.check(C.cq_rollout_run_adjoint(handle, scene.steps, nil, nil))
-      engine.check(C.cq_rollout_gradient(handle, C.CQ_FIELD_POSITION, result + 1, 0))
+      engine.check(C.cq_rollout_run_adjoint(handle, steps, nil, nil))
+      if not motion then engine.check(C.cq_rollout_gradient(handle, C.CQ_FIELD_POSITION, result + 1, 0)) end
       engine.check(C.cq_rollout_gradient(handle, C.CQ_FIELD_VELOCITY, result + 1 + n * dim, 0))
     end,
   }
@@ -49,6 +63,7 @@ end
 
 -- the walker as a user writes it, with observer and controller in Lua
 local function walker(scene)
+  scene.world.formulation = formulation
   local world = cq.World(scene.world)
   local groups = {}
   for k, names in ipairs(scene.groups) do groups[k] = names[1] end

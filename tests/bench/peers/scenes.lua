@@ -7,10 +7,13 @@ local blocks = {
   ["2d-1600"] = { dim = 2, side = 40, cells = { 100, 100 }, steps = 500 },
   ["2d-6400"] = { dim = 2, side = 80, cells = { 100, 120 }, steps = 200 },
   ["3d-8000"] = { dim = 3, side = 20, cells = { 50, 50, 50 }, steps = 200 },
+  ["2d-6400-lattice"] = { dim = 2, side = 80, cells = { 100, 120 }, steps = 200, jitter = 0 },
+  ["3d-8000-lattice"] = { dim = 3, side = 20, cells = { 50, 50, 50 }, steps = 200, jitter = 0 },
   ["3d-8000-smooth"] = { dim = 3, side = 20, cells = { 50, 50, 50 }, steps = 200, floor = "separate" },
 }
 
-local scenes = { names = { "2d-1600", "2d-6400", "3d-8000", "3d-8000-smooth", "walker" } }
+local scenes = { names = { "2d-1600", "2d-6400", "3d-8000", "2d-6400-lattice",
+  "3d-8000-lattice", "3d-8000-smooth", "walker" } }
 
 ---@class peers.Scene
 ---@field name string
@@ -32,7 +35,7 @@ local INSET = 3                   -- of cq.Boundary.box
 
 local function block(name, case, steps)
   local made = require "scenes.falling_block" { dim = case.dim, side = case.side, cells = case.cells,
-    floor = case.floor }
+    floor = case.floor, jitter = case.jitter }
   return {
     name = name, law = "neo_hookean", robot = made.robot, world = made.world, steps = steps or case.steps,
     mu = made.world.walls.mu or 0,
