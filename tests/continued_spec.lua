@@ -92,8 +92,22 @@ describe("two rollouts", function()
   end)
 
   it("are one with total Lagrangian steps", function()
+    for _, fields in ipairs { {}, { collisions = true }, { integrator = cq.Implicit { scheme = "midpoint" } } } do
+      fields.formulation = "total_lagrangian"
+      local world = scene.world(scene.robot(), fields)
+      is_one(world, { robot = thrown(world), controller = signals(2) })
+    end
+  end)
+
+  it("are one with total Lagrangian steps of bodies that begin strained, or are stiffer in some scene", function()
     local world = scene.world(scene.robot(), { formulation = "total_lagrangian" })
-    is_one(world, { robot = thrown(world), controller = signals(2) })
+    local n = world.particle_count
+    local strained = T.tensor({ { 1.02, 0.01 }, { 0, 0.99 } }):expand { n, 2, 2 }
+    is_one(world, { robot = world.robot:with { velocity = { 1.2, 0.4 }, deformation = strained },
+      controller = signals(2) })
+    world = scene.world(scene.robot(), { formulation = "total_lagrangian" })
+    local young = T.stack({ T.full({ n }, 8), T.full({ n }, 10) }, 1)
+    is_one(world, { controller = signals(2), batch = 2, robot = thrown(world):with { young = young } })
   end)
 
   it("are one where motion that the grid does not resolve decays by time", function()

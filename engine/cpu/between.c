@@ -48,10 +48,47 @@ static cq_status take_state(cq_scene *s, const cq_scene *from) {
   return status ? status : cq_arrange_reserve(s);
 }
 
+// 1 if reference grids of a scene are as those of another one: same constants, positions and F at rest; else 0.
+// Velocities of particles count for nothing, for nodes have theirs.
+static int has_same_grids(const cq_scene *s, const cq_scene *from) {
+  const size_t width = (size_t)(s->model->dim * s->model->dim) * sizeof(double);
+  return !cq_is_mixed(s->model) && cq_values_have_same_constants(s->model, &s->values, &from->values) &&
+         cq_values_have_same_shapes(s->model, &s->values, &from->values) &&
+         !memcmp(s->values.deformation, from->values.deformation, (size_t)s->model->particle_count * width);
+}
+
+// The same for a scene whose reference grids are as those of the other one (has_same_grids), by one thread. CQ_OK,
+// CQ_MEMORY, or an error of the layout.
+static cq_status take_same_grids(cq_scene *s, const cq_scene *from) {
+  s->health = (cq_health){0};
+  const cq_status status = cq_reference_begin(s);
+  if (status) return status;
+  cq_slice *slice = cq_slice_copy(s, from->live);
+  cq_arrangement *a = cq_arrangement_copy(s, from->arrangement);
+  if (slice && a) {
+    a->sorted_at = 0;
+    cq_scene_resume(s, slice, a, 0, 0);
+    cq_reference_copy(s, from);
+  }
+  const int done = slice && a;
+  cq_slice_release(s, slice);
+  cq_arrangement_release(s, a);
+  s->kernels->load_globals(s);
+  take_walls(s, from);
+  return done ? CQ_OK : CQ_MEMORY;
+}
+
 // cq_scene_begin_from of a scene with reference grids, by all its workers: particles keep the order of the layout, and
 // displacements and velocities of nodes are copied; of particles on the spatial grid also their order. CQ_OK,
 // CQ_MEMORY, or an error of cq_scene_begin.
 static cq_status take_reference(cq_scene *s, cq_worker *worker, const cq_scene *from) {
+  if (has_same_grids(s, from)) {
+    cq_worker_wait(worker);          // all have asked, before anything changes
+    if (worker->rank == 0) s->status = take_same_grids(s, from);
+    cq_worker_wait(worker);
+    cq_worker_phase(worker, CQ_PHASE_SORT);
+    return s->status;
+  }
   const cq_status status = cq_scene_begin(s, worker);
   if (status) return status;
   if (worker->rank == 0 && cq_is_mixed(s->model)) {

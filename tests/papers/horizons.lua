@@ -1,10 +1,12 @@
 -- How far do robots get by which gradient, over a time and over four times that?
 --   cqlua study run tests/papers/horizons.lua --robot cable_biped --jobs 1 --threads 1 [--last 10 --rollouts 60]
--- Robots: biped, cable_biped, rhino, terrain, quadruped, creature, each coarse. Ways: Adam through all time; the same
+-- Robots: biped, cable_biped, rhino, terrain, quadruped, creature, walker, each coarse. Ways: Adam through all time; the same
 -- with windows of a quarter of the time, with the mean of four copies with noise, and with a decay; SHAC; PPO at its
 -- reference settings; CMA-ES on sines. All have the same number of control steps: --rollouts times the longer time, and
--- one that is also made backward counts three times. A trial gives body lengths along x at the end, without noise.
--- --ways shac,ppo runs these alone.
+-- one that is also made backward counts three times. A trial gives body lengths along x at the end, without noise, and
+-- reports minus those of its training, over control steps. --ways shac,ppo runs these alone, --times 4 the longer time.
+-- --tenfold: SHAC, PPO and CMA-ES have ten times the control steps, as in ICRA 2019, fig. 7, whose walker this is too;
+-- ppo-1e-3 and ppo-3e-3 are PPO at other rates.
 local cq = require "cq"
 local is = require "cq.base.schema"
 local Cma = require "cq.study.cma"
@@ -53,8 +55,14 @@ function robots.creature()
   return robot, flat(robot, dx, { 48, 17, 20 }, { 0.15, 4.5 * dx, 10 * dx - robot.size[3] / 2 }, 1e-2), 0.4
 end
 
+function robots.walker()
+  local robot = cq.Robot(require "scenes.walker2d" { count = 10 })
+  return robot, flat(robot, 1 / 40, { 160, 30 }, { 0.2, 0.1 }, 1e-2), robot.size[1]
+end
+
 local name = cq.option("robot", "cable_biped", is.one_of { "biped", "cable_biped", "rhino", "terrain", "quadruped",
-  "creature" })
+  "creature", "walker" })
+local tenfold = cq.option("tenfold", false)
 local T, budget = cq.option("duration", 1), cq.option("rollouts", 60)      -- the shorter time; rollouts of the longer
 
 local function sight() return cq.Observer.kmeans { clusters = 5, velocity = true } end
@@ -79,7 +87,8 @@ local function by_gradient(gradient, copies)
       optimizer = cq.Optimizer.adam { rate = 5e-3, clip = 1 },
     }
     local each = copies and 1 + 3 * copies or 3
-    run:optimize { iterations = math.max(1, math.floor(case.all / (each * case.steps))), on_iteration = trial.report }
+    run:optimize { iterations = math.max(1, math.floor(case.all / (each * case.steps))),
+      on_iteration = function(k, loss) trial.report(k * each * case.steps, { error = loss / length }) end }
     local roll = run:evaluate().rollout
     return (roll.state:center(robot) - roll:start():center(robot))[1]:item() / length
   end
@@ -99,7 +108,9 @@ end
 local function by_learner(make)
   return function(case, trial)
     local learner = make(case, trial)
-    learner:train { on_update = function(row) trial.report(row.steps, { loss = -(row.episode_return or 0) / 10 }) end }
+    learner:train { on_update = function(row)
+      if row.episode_return then trial.report(row.steps, { error = -row.episode_return / 10 }) end
+    end }
     return lengths(case.world, case.robot, case.length, case.steps, learner.env.observer, learner:controller())
   end
 end
@@ -112,10 +123,14 @@ local ways = {
     return cq.Learner.shac { env = environment(case, 4), steps = math.max(80, math.floor(case.all / 3)), horizon = 20,
       seed = trial.seed }
   end),
-  ppo = by_learner(function(case, trial)
-    return cq.Learner.ppo { env = environment(case, 16), steps = math.max(case.all, 2048), seed = trial.seed }
-  end),
 }
+for way, rate in pairs { ppo = 3e-4, ["ppo-1e-3"] = 1e-3, ["ppo-3e-3"] = 3e-3 } do
+  ways[way] = by_learner(function(case, trial)
+    return cq.Learner.ppo { env = environment(case, 16), steps = math.max(case.all, 2048), rate = rate,
+      seed = trial.seed }
+  end)
+end
+local SAMPLED = { shac = true, ppo = true, ["ppo-1e-3"] = true, ["ppo-3e-3"] = true, cma = true }
 
 function ways.cma(case, trial)
   local random = cq.random { seed = trial.seed }
@@ -147,23 +162,24 @@ function ways.cma(case, trial)
     end
     search:tell(points, values)
     made = made + search.size * case.steps
-    trial.report(made, { loss = best.loss })
+    trial.report(made, { error = best.loss })
   until made + search.size * case.steps > case.all
   return -best.loss
 end
 
 local WAYS = { "adam", "decay", "window", "smooth", "shac", "ppo", "cma" }
+local ALL = { "ppo-1e-3", "ppo-3e-3", unpack(WAYS) }
 
 return cq.Study {
   name = "horizons-" .. name, maximize = "lengths",
-  grid = { seed = cq.range(1, cq.option("last", 10)), times = { 1, 4 },
-    way = cq.option("ways", WAYS, is.list(is.one_of(WAYS))) },
+  grid = { seed = cq.range(1, cq.option("last", 10)), times = cq.option("times", { 1, 4 }, is.list(is.number())),
+    way = cq.option("ways", WAYS, is.list(is.one_of(ALL))) },
   run = function(point, trial)
     local robot, world, length = robots[name]()
     local duration = point.times * T
     local steps = math.floor(duration / world.control_dt + 0.5)
     local case = { robot = robot, world = world, length = length, steps = steps, duration = duration,
-      all = budget * math.floor(4 * T / world.control_dt + 0.5) }
+      all = budget * math.floor(4 * T / world.control_dt + 0.5) * (tenfold and SAMPLED[point.way] and 10 or 1) }
     return { lengths = ways[point.way](case, trial) }
   end,
 }

@@ -169,6 +169,23 @@ cq_status cq_reference_load(cq_scene *s, cq_worker *worker) {
   return CQ_OK;
 }
 
+// Copies what prepare sets of reference grids from a scene with the same particles, constants and F at rest.
+void cq_reference_copy(cq_scene *s, const cq_scene *from) {
+  cq_reference *r = &s->reference;
+  const cq_reference *f = &from->reference;
+  const size_t real = (size_t)s->kernels->real_bytes, dim = (size_t)s->model->dim, nodes = (size_t)r->node_count,
+               slots = (size_t)r->chunks * CQ_CHUNK;
+  memcpy(r->origin, f->origin, (size_t)r->body_count * dim * real);
+  memcpy(r->rest, f->rest, nodes * dim * real);
+  memcpy(r->mass, f->mass, nodes * real);
+  memcpy(r->inverse, f->inverse, nodes * real);
+  memcpy(r->fraction, f->fraction, slots * dim * real);
+  memcpy(r->place, f->place, slots * dim * real);
+  memcpy(r->start, f->start, slots * dim * dim * real);
+  memcpy(r->cells, f->cells, (size_t)r->cells_count * sizeof *r->cells);
+  r->started = f->started;
+}
+
 // Makes room in a record for what an implicit step has solved for, four reals a node, and its contacts. CQ_OK or
 // CQ_MEMORY.
 static cq_status reserve_solution(const cq_scene *s, cq_step_record *record) {

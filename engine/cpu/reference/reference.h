@@ -213,6 +213,8 @@ void cq_carriers_find(struct cq_scene *s, const struct cq_slice *in, int32_t blo
 cq_status cq_reference_begin(struct cq_scene *s);
 // By all workers: loads the first state, particles and nodes. CQ_OK.
 cq_status cq_reference_load(struct cq_scene *s, cq_worker *worker);
+// Copies what prepare sets of reference grids from a scene with the same particles, constants and F at rest.
+void cq_reference_copy(struct cq_scene *s, const struct cq_scene *from);
 // By all workers: makes one control step, after its actuation is loaded. records {substeps}: NULL, or takes what the
 // adjoint needs. CQ_UNSTABLE leaves s->health.
 cq_status cq_reference_advance(struct cq_scene *s, cq_worker *worker, struct cq_step_record *records);
