@@ -1,12 +1,12 @@
 -- How far do robots get by which gradient, over a time and over four times that?
 --   cqlua study run tests/papers/horizons.lua --robot cable_biped --jobs 1 --threads 1 [--last 10 --rollouts 60]
--- Robots: biped, cable_biped, rhino, terrain, quadruped, creature, walker, each coarse. Ways: Adam through all time; the same
--- with windows of a quarter of the time, with the mean of four copies with noise, and with a decay; SHAC; PPO at its
--- reference settings; CMA-ES on sines. All have the same number of control steps: --rollouts times the longer time, and
--- one that is also made backward counts three times. A trial gives body lengths along x at the end, without noise, and
--- reports minus those of its training, over control steps. --ways shac,ppo runs these alone, --times 4 the longer time.
--- --tenfold: SHAC, PPO and CMA-ES have ten times the control steps, as in ICRA 2019, fig. 7, whose walker this is too;
--- ppo-1e-3 and ppo-3e-3 are PPO at other rates.
+-- Robots: biped, cable_biped, rhino, terrain, quadruped, creature, walker, each coarse. Ways: Adam through all time;
+-- the same with windows of a quarter of the time, with the mean of four copies with noise, and with a decay; SHAC; PPO
+-- at its reference settings; CMA-ES on sines. All have the same number of control steps: --rollouts times the longer
+-- time, and one that is also made backward counts three times. A trial gives body lengths along x at the end, without
+-- noise, and reports minus those of its training, over control steps. --ways shac,ppo runs these alone, --times 4 the
+-- longer time. --tenfold: SHAC, PPO and CMA-ES have ten times the control steps, as in ICRA 2019, fig. 7, whose walker
+-- this is too; ppo-1e-3 and ppo-3e-3 are PPO at other rates.
 local cq = require "cq"
 local is = require "cq.base.schema"
 local Cma = require "cq.study.cma"
