@@ -53,6 +53,20 @@ cq_status cq_scene_begin(cq_scene *s, cq_worker *worker) {
   return cq_arrange(s, worker);
 }
 
+// Begins as the last time, with the same values. Returns as cq_scene_begin.
+cq_status cq_scene_begin_again(cq_scene *s, cq_worker *worker) {
+  if (!cq_is_reference(s->model) || !s->reference.first) return cq_scene_begin(s, worker);
+  cq_worker_wait(worker);       // all have asked
+  if (worker->rank == 0) {
+    s->health = (cq_health){0};
+    cq_reference_begin_again(s);
+    s->kernels->load_globals(s);
+    s->kernels->clear_walls(s);
+  }
+  cq_worker_wait(worker);
+  return CQ_OK;
+}
+
 // Sets the rows of stresses and forces of each particle for the running control step (actuation.inl), in all ranges,
 // and the cables. By all workers of the scene together.
 static void load_actuation(cq_scene *s, cq_worker *worker) {

@@ -191,6 +191,7 @@ static cq_status create(cq_context *context, int32_t batch, int32_t differentiab
 // where scenes begin: with their own values, or in scenes of another device
 typedef struct beginning {
   const cq_values *values;
+  int again;                 // the values are those of the last time
   const cq_device *from;     // NULL: none does
   const int32_t *scene;
 } beginning;
@@ -203,16 +204,16 @@ static cq_status begin_scene(cq_scene *scene, cq_worker *worker, int32_t index, 
     for (int r = 0; r < CQ_RANGES_MAX; r++) scene->rows_sorted_at[r] = -1;
   }
   cq_worker_wait(worker);
-  if (!b->from || b->scene[index] < 0) return cq_scene_begin(scene, worker);
+  if (!b->from || b->scene[index] < 0)
+    return b->again ? cq_scene_begin_again(scene, worker) : cq_scene_begin(scene, worker);
   return cq_scene_begin_from(scene, worker, &b->from->scenes[b->scene[index]]);
 }
 
-// Begins a rollout of all scenes from values {batch}. All are loaded again, changed or not: that costs about as much
-// as a step. from: NULL, or the device in whose scenes they begin; scene {batch}: which of those, -1: from values.
+// Begins a rollout of all scenes from values {batch}. On the spatial grid all are loaded again, changed or not: that
+// costs about as much as a step. from: NULL, or the device in whose scenes they begin; scene {batch}: which of those, -1: from values.
 static cq_status begin(cq_device *device, const cq_values *values, uint64_t changed, const cq_device *from,
                        const int32_t *scene) {
-  (void)changed;
-  beginning b = {values, from, scene};
+  beginning b = {values, changed == 0, from, scene};
   device->health = (cq_health){0};
   return run(device, begin_scene, &b, NULL);
 }

@@ -218,10 +218,11 @@ void cq_slice_free(cq_slice *slice) {
 
 // Releases the live state and its order, and frees the lists of unused slices and arrangements.
 static void drop_states(cq_scene *s) {
+  cq_slice_release(s, s->reference.first);
   cq_slice_release(s, s->live);
   cq_arrangement_release(s, s->arrangement);
   cq_arrangement_release(s, s->adj_arrangement);
-  s->live = NULL;
+  s->live = s->reference.first = NULL;
   s->arrangement = s->adj_arrangement = NULL;
   while (s->free_slices) {
     cq_slice *next = s->free_slices->next;

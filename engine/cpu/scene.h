@@ -325,6 +325,8 @@ void cq_scene_make_slots(cq_scene *s, const cq_worker *worker);
 // Loads the initial state of s->values and sorts it. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE for a particle that is not in the
 // world.
 cq_status cq_scene_begin(cq_scene *s, cq_worker *worker);
+// Begins as the last time, with the same values. Returns as cq_scene_begin.
+cq_status cq_scene_begin_again(cq_scene *s, cq_worker *worker);
 // Begins with a copy of the live state of another scene of the model, whose values may be others, as step 0. CQ_OK,
 // CQ_MEMORY, or an error where reference grids differ.
 cq_status cq_scene_begin_from(cq_scene *s, cq_worker *worker, const cq_scene *from);

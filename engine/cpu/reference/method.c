@@ -163,10 +163,21 @@ cq_status cq_reference_load(cq_scene *s, cq_worker *worker) {
     s->kernels->load_state(s, s->reference.seen, s->range_start[k], s->range_start[k + 1]);
   }
   cq_worker_wait(worker);
-  if (worker->rank == 0) s->kernels->reference->prepare(s, s->live);
+  if (worker->rank == 0) {
+    s->kernels->reference->prepare(s, s->live);
+    cq_slice_release(s, s->reference.first);
+    s->reference.first = cq_is_mixed(s->model) ? NULL : cq_slice_retain(s->live);
+  }
   cq_worker_wait(worker);
   cq_worker_phase(worker, CQ_PHASE_SORT);
   return CQ_OK;
+}
+
+// By one worker: makes r->first the live state, as it was when a rollout began with the same values.
+void cq_reference_begin_again(cq_scene *s) {
+  s->reference.seen_step = -1;
+  s->reference.read = 0;
+  cq_scene_resume(s, s->reference.first, s->arrangement, 0, 0);
 }
 
 // Copies what prepare sets of reference grids from a scene with the same particles, constants and F at rest.
@@ -184,6 +195,8 @@ void cq_reference_copy(cq_scene *s, const cq_scene *from) {
   memcpy(r->start, f->start, slots * dim * dim * real);
   memcpy(r->cells, f->cells, (size_t)r->cells_count * sizeof *r->cells);
   r->started = f->started;
+  cq_slice_release(s, r->first);
+  r->first = NULL;
 }
 
 // Makes room in a record for what an implicit step has solved for, four reals a node, and its contacts. CQ_OK or

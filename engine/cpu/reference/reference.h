@@ -94,6 +94,8 @@ typedef struct cq_reference {
   const struct cq_slice *from;
   struct cq_slice *moved;
 
+  struct cq_slice *first;    // the first state of a rollout that began with the values of particles; NULL: none did
+
   // particles of the live state, for readouts, and the engine step they were made at, -1 for none
   struct cq_slice *seen;
   int64_t seen_step;
@@ -213,6 +215,8 @@ void cq_carriers_find(struct cq_scene *s, const struct cq_slice *in, int32_t blo
 cq_status cq_reference_begin(struct cq_scene *s);
 // By all workers: loads the first state, particles and nodes. CQ_OK.
 cq_status cq_reference_load(struct cq_scene *s, cq_worker *worker);
+// By one worker: makes first the live state, as it was when a rollout began with the same values.
+void cq_reference_begin_again(struct cq_scene *s);
 // Copies what prepare sets of reference grids from a scene with the same particles, constants and F at rest.
 void cq_reference_copy(struct cq_scene *s, const struct cq_scene *from);
 // By all workers: makes one control step, after its actuation is loaded. records {substeps}: NULL, or takes what the
