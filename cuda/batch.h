@@ -293,7 +293,8 @@ void cq_cuda_arrangement_release(cq_device *d, cq_arrangement *a);
 void cq_cuda_step_record_clear(cq_device *d, cq_step_record *record);       // drops references, keeps the grid memory
 void cq_cuda_resume(cq_device *d, cq_slice *slice, cq_arrangement *arrangement, int64_t step);
 cq_status cq_cuda_begin_own(cq_device *d, const cq_values *values, uint64_t changed);   // with the values of all scenes
-int32_t cq_cuda_drop_start(cq_device *d);            // 0: there was none
+// Frees the sorted state at step 0, which is kept to begin again. 1, or 0 if none was kept.
+int32_t cq_cuda_drop_start(cq_device *d);
 
 // Engine steps since particles were sorted.
 static inline int64_t cq_cuda_since_sorted(const cq_device *d) {

@@ -12,7 +12,9 @@ static size_t lists_size(const cq_device *to, const cq_device *from) {
   return ((size_t)to->batch + 1 + taken + (size_t)to->batch + (size_t)from->batch) * sizeof(int32_t);
 }
 
-// Writes for each scene of d the one that it goes on from, scene {batch}, -1: none. Returns the end of the list.
+// Writes the scenes that those of d go on from as a list, in the order of d: to first {batch + 1} where the part of
+// each scene of d begins in it, at most one number long, and the list behind that. scene {batch}: the one that each
+// scene of d goes on from, -1: none. Returns the end of the list.
 static int32_t *list_sources(const cq_device *d, const int32_t *scene, int32_t *first) {
   int32_t *list = first + d->batch + 1, count = 0;
   for (int32_t s = 0; s < d->batch; s++) {
@@ -23,7 +25,8 @@ static int32_t *list_sources(const cq_device *d, const int32_t *scene, int32_t *
   return list + count;
 }
 
-// Writes for each scene of `from` those of d that go on from it, in their order. Returns the end of the list.
+// Writes the scenes of d that go on from those of `from` as a list in the same form: to first {batch of from + 1} where
+// the part of each scene of `from` begins in it. Returns the end of the list.
 static int32_t *list_followers(const cq_device *d, const cq_device *from, const int32_t *scene, int32_t *first) {
   int32_t *list = first + from->batch + 1;
   memset(first, 0, ((size_t)from->batch + 1) * sizeof *first);

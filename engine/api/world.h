@@ -79,7 +79,8 @@ void cq_gravity_close(cq_rollout *r);
 int cq_step_rows_reserve(const cq_rollout *r, double **array, int64_t width, const char *what);
 // Copies the rows of the user, `from`, to `to`, {steps, batch, width}.
 void cq_step_rows_copy(const cq_rollout *r, double *to, const double *from, int64_t width, int32_t per_scene);
-// The number of the user's row for row number `row` of {steps, batch}.
+// The index in the user's array of row number `row` of {steps, batch}: the array is {steps}, or {batch, steps}
+// with per_scene 1.
 static inline int64_t cq_step_row(const cq_rollout *r, int64_t row, int32_t per_scene) {
   return (per_scene ? row % r->def.batch * r->def.steps : 0) + row / r->def.batch;
 }

@@ -173,9 +173,9 @@ static void sort_planes(cq_scene *s, const cq_worker *worker, const box *b) {
 
 // ---- columns --------------------------------------------------------------------------------------------------------
 
-// The row of s->reach of a range and plane x of the window: first the lowest and highest column of the plane that the
-// range's particles can reach, then for each column between them the lowest and highest base along the last axis that
-// reaches it.
+// The row of s->reach of a range of particles and plane x of the window, the box of nodes in use: first the interval of
+// columns y of the plane that its particles can reach; then, for each column y at row + 1 + y, the interval of their
+// base nodes along the last axis. An interval is empty where lower is above upper. add_reach fills the row.
 static cq_reach *reach_of(const cq_scene *s, const cq_arrangement *a, int32_t range, int32_t x) {
   const int32_t ny = s->model->dim == 3 ? a->size[1] : 1;
   return s->reach + (s->reach_start[range] + x - a->slab_lower[range]) * (1 + ny);

@@ -1,8 +1,6 @@
 // control_step: one control step of one scene, forward and backward.
 #include "arrange.h"
-#include "between.h"
 #include "implicit/implicit.h"
-#include "../world/constants.h"
 #include <float.h>
 #include <string.h>
 
@@ -16,55 +14,6 @@ static double drift_of_rounding(const cq_scene *s) {
   for (int i = 0; i < s->model->dim; i++)
     if (s->model->cells[i] > cells) cells = s->model->cells[i];
   return cells * (s->kernels->real_bytes == 4 ? (double)FLT_EPSILON : DBL_EPSILON) / 2;
-}
-
-// Sets s->slot, the constants of all particles as their laws take them, from the fields of this rollout; by all
-// workers.
-void cq_scene_make_slots(cq_scene *s, const cq_worker *worker) {
-  int begin, end;
-  cq_worker_share(worker, (int)s->model->particle_count, &begin, &end);
-  for (int p = begin; p < end; p++) {
-    double slot[CQ_SLOTS_MAX];
-    cq_constants_of(s->model, s->values.value, p, slot);
-    for (int32_t k = 0; k < s->model->slot_count; k++) s->slot[k][p] = slot[k];
-  }
-}
-
-// Loads the initial state of s->values and sorts it. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE for a particle that is not in the
-// world.
-cq_status cq_scene_begin(cq_scene *s, cq_worker *worker) {
-  if (worker->rank == 0) {
-    s->health = (cq_health){0};
-    s->status = cq_is_reference(s->model) ? cq_reference_begin(s) : cq_arrange_first(s);
-    s->kernels->load_globals(s);
-    if (!s->status) s->kernels->clear_walls(s);
-  }
-  cq_scene_make_slots(s, worker);
-  cq_worker_wait(worker);
-  if (s->status) return s->status;
-  if (cq_is_reference(s->model)) {
-    const cq_status status = cq_reference_load(s, worker);
-    if (status || !cq_is_mixed(s->model)) return status;
-  }
-  int begin, end;
-  cq_scene_share_spatial(s, worker, &begin, &end);
-  for (int32_t r = begin; r < end; r++) s->kernels->load_state(s, s->live, s->range_start[r], s->range_start[r + 1]);
-  cq_worker_wait(worker);
-  return cq_arrange(s, worker);
-}
-
-// Begins as the last time, with the same values. Returns as cq_scene_begin.
-cq_status cq_scene_begin_again(cq_scene *s, cq_worker *worker) {
-  if (!cq_is_reference(s->model) || !s->reference.first) return cq_scene_begin(s, worker);
-  cq_worker_wait(worker);       // all have asked
-  if (worker->rank == 0) {
-    s->health = (cq_health){0};
-    cq_reference_begin_again(s);
-    s->kernels->load_globals(s);
-    s->kernels->clear_walls(s);
-  }
-  cq_worker_wait(worker);
-  return CQ_OK;
 }
 
 // Sets the rows of stresses and forces of each particle for the running control step (actuation.inl), in all ranges,

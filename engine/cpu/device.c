@@ -210,7 +210,8 @@ static cq_status begin_scene(cq_scene *scene, cq_worker *worker, int32_t index, 
 }
 
 // Begins a rollout of all scenes from values {batch}. On the spatial grid all are loaded again, changed or not: that
-// costs about as much as a step. from: NULL, or the device in whose scenes they begin; scene {batch}: which of those, -1: from values.
+// costs about as much as a step. from: NULL, or the device in whose scenes they begin; scene {batch}: which of those,
+// -1: from values.
 static cq_status begin(cq_device *device, const cq_values *values, uint64_t changed, const cq_device *from,
                        const int32_t *scene) {
   beginning b = {values, changed == 0, from, scene};

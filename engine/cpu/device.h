@@ -2,7 +2,7 @@
 #ifndef CQ_CPU_DEVICE_H
 #define CQ_CPU_DEVICE_H
 
-#include "between.h"
+#include "scene_adjoint.h"
 #include "thread_choice.h"
 #include "thread_pool.h"
 

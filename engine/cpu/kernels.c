@@ -103,7 +103,7 @@ static const cq_implicit_kernels implicit = {
     tensors,
     diagonal,
     gather_diagonal,
-    invert_diagonal,
+    invert_node_blocks,
     cables_begin,
     cables_evaluate,
     cables_settle,

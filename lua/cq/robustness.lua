@@ -174,9 +174,10 @@ local function measure(self, run, params, list, seed)
   T.tape.pause(simulate, run, params, all)
 end
 
--- Completes the row of one simulation: its loss and the share of the gain that it keeps, or why it failed, which is
--- counted.
-local function conclude(self, one)
+-- Completes the row of a changed simulation { row, loss, baseline, problem, fields }: its loss, and kept, by how much
+-- that is below its baseline's over the same without the change; or its problem, counted in self.failed. On a finer
+-- grid also the cells that it really had.
+local function complete_row(self, one)
   local row = one.row
   row.changes, row.seed = nil, nil
   row.problem = one.problem or one.baseline.problem
@@ -289,7 +290,7 @@ local function robustness(_, run, opts)
   rows_of(self, run, list)
   draws_of(self, def.draws, def.seed, list)
   measure(self, run, params, list, def.seed)
-  for _, measured in ipairs(list) do conclude(self, measured) end
+  for _, measured in ipairs(list) do complete_row(self, measured) end
   sum_up(self)
   if self.failed > 0 then
     message.warn("cq.robustness: %s failed and %s left out", text.count(self.failed, "simulation"),

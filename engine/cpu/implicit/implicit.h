@@ -32,7 +32,7 @@ typedef struct cq_implicit_kernels {
   void (*tensors)(cq_scene *s, const cq_slice *in, int32_t range, double *sum);
   void (*diagonal)(cq_scene *s, const cq_slice *in, int32_t range, int32_t part);
   void (*gather_diagonal)(cq_scene *s, int32_t block, int32_t part);
-  void (*invert_diagonal)(cq_scene *s, int32_t block);
+  void (*invert_node_blocks)(cq_scene *s, int32_t block);
   // Cables and chambers whose forces are those of the end of the step, by one worker: where they are in the grid; their
   // forces at a vector, to PULL; their part of the second derivative at VELOCITY, and its product with a vector, to
   // PULL.

@@ -77,7 +77,7 @@ static double tensors(solve *o) {
 // (E85) Computes the preconditioner M^-1: inverts the diagonal blocks of H on what contacts leave free.
 static void invert(solve *o) {
   start_phase(o, CQ_PHASE_SOLVE);
-  for (int b = o->begin; b < o->end; b++) o->k->invert_diagonal(o->s, b);
+  for (int b = o->begin; b < o->end; b++) o->k->invert_node_blocks(o->s, b);
   barrier(o);
   start_phase(o, CQ_PHASE_TENSORS);
 }

@@ -329,11 +329,11 @@ CQ_RARE void scattered_forces_adj(cq_scene *s, const cq_slice *in, const cq_cell
 CQ_RARE void lattice_neo_hookean_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
   lattice_forces_adj(s, in, cells, slab, CQ_MATERIAL_NEO_HOOKEAN, 0);
 }
-// lattice_forces_adj for the fixed corotated law, compiled apart.
+// lattice_forces_adj for the fixed corotated law, in a function of its own.
 CQ_RARE void lattice_corotated_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
   lattice_forces_adj(s, in, cells, slab, CQ_MATERIAL_COROTATED, 0);
 }
-// lattice_forces_adj for the linear law, compiled apart.
+// lattice_forces_adj for the linear law, in a function of its own.
 CQ_RARE void lattice_linear_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
   lattice_forces_adj(s, in, cells, slab, CQ_MATERIAL_LINEAR, 0);
 }

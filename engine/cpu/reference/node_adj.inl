@@ -197,7 +197,7 @@ CQ_INLINE NodeTotals no_totals(void) {
   return totals;
 }
 
-// Adds the sums of a block to the gradients of gravity and damping in sum.
+// Adds the sums of a block, times dt and -dt, to the gradients of gravity and of damping in sum.
 CQ_INLINE void give_totals(const cq_scene *s, const NodeTotals *totals, cq_partial *sum) {
   EACH(i) sum->gravity[i] += s->model->dt * sum_of_lanes(totals->gravity[i]);
   sum->damping -= s->model->dt * sum_of_lanes(totals->damping);

@@ -290,11 +290,12 @@ local function volume_drawn(entry)
   return chamber.volume(closed, coordinates(entry.robot.position:gather(rows, 1), entry.robot.dim)):item()
 end
 
----The closed cavity whose volume has grown most, for the error of a pressure that its walls cannot bear.
+---The closed cavity whose volume is the largest multiple of its volume at rest, `drawn`, for the error of a pressure
+---that its walls cannot bear.
 ---@param state cq.State
 ---@param scene integer      of a batch, from 1
 ---@return { name: string, robot: string, volume: number, drawn: number }?     nil: there is none
-function surface.most_swollen(state, scene)
+function surface.most_expanded(state, scene)
   local most
   for _, entry in ipairs(state.world.layout.surface.list) do
     if entry.surface.chamber then

@@ -67,8 +67,9 @@ local function same_particles(robot, other)
   return robot.root == other.root and robot.particle_count == other.particle_count
 end
 
--- The table of values of another robot with the same particles for this one; its positions move with the body.
-local function moved(robot, other)
+-- The values that robot:with has set in another variant of the body, for this one: positions are shifted by the
+-- difference of the places of both (robot:at), relative ones stay, and all else is copied.
+local function shifted_values(robot, other)
   local out = tables.merged(other.values)
   local position = out.position
   if position and not position.relative then
@@ -82,7 +83,7 @@ end
 ---@param other cq.Robot        with the values
 ---@return table<string, table>   as values.check gives them
 function transfer.values(robot, other)
-  if same_particles(robot, other) then return moved(robot, other) end
+  if same_particles(robot, other) then return shifted_values(robot, other) end
   if robot.dim ~= other.dim then
     is.fail("%s is %dD and %s is %dD: values do not go from one to the other", other.name, other.dim, robot.name,
       robot.dim)

@@ -63,7 +63,7 @@ end
 -- A clause for the error of a world with closed cavities: the pressure in the one that has grown most may be too high.
 -- Empty where there is no such cavity.
 local function pressed_cavity(self, health)
-  local most = surface.most_swollen(states.new(self, 0), health.scene + 1)
+  local most = surface.most_expanded(states.new(self, 0), health.scene + 1)
   return most and ("; the pressure of \"%s\" may be above the largest that the walls of its cavity in %s stand, which was drawn with %.3g")
     :format(most.name, most.robot, most.drawn) or ""
 end
@@ -73,7 +73,7 @@ end
 local function cavity_of(self, health, times)
   if health.step == 0 then return pressed_cavity(self, health) end
   local live = states.new(self, C.cq_rollout_at(self.handle) / self.world.pieces)
-  local most = surface.most_swollen(live, health.scene + 1)
+  local most = surface.most_expanded(live, health.scene + 1)
   if not most or most.volume < times * most.drawn then return "" end
   return ("; the pressure of \"%s\" may be above the largest that the walls of its cavity in %s stand, which holds %.3g before this step, %.3g times what it was drawn with")
     :format(most.name, most.robot, most.volume, most.volume / most.drawn)

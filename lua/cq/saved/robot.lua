@@ -41,7 +41,8 @@ local function of_actuator(actuator)
   return out
 end
 
--- A stress actuator on its particles as a table that can be saved, its particle numbers in a tensor.
+-- An entry of robot.stresses as a table that can be saved: the active stress of one signal, its scale and shift, and
+-- its particles as a tensor of numbers; no index: all particles.
 local function of_stress(stress)
   local out = plain.copy { signal = stress.signal, stress = stress.stress, count = stress.count,
     weighed = stress.weighed, column = stress.column, scale = stress.scale, shift = stress.shift }

@@ -1,6 +1,6 @@
-// What is asked of a scene between two rollouts, and of its adjoint between two control steps.
-#ifndef CQ_BETWEEN_H
-#define CQ_BETWEEN_H
+// What is asked of a scene's adjoint between two control steps.
+#ifndef CQ_SCENE_ADJOINT_H
+#define CQ_SCENE_ADJOINT_H
 
 #include "kernels.h"
 

@@ -1,6 +1,30 @@
-// pass_adjoint: from the first state of a scene to the last one of the scene that it goes on from.
-#include "kernels.h"
+// scene_adjoint: the adjoint of a scene between two control steps, and at its first state, where it passes to the last
+// state of the scene that it goes on from.
+#include "scene_adjoint.h"
+#include <math.h>
 #include <string.h>
+
+// Multiplies the adjoint of the live state by a factor, by all workers of the scene together. Returns CQ_OK.
+cq_status cq_scene_discount_adj(cq_scene *s, const cq_worker *worker, double factor) {
+  int begin, end;
+  cq_worker_share(worker, s->chunks, &begin, &end);
+  s->kernels->discount_adj(s, begin, end, factor);
+  if (cq_is_reference(s->model) && worker->rank == 0) s->kernels->reference->discount(s, factor);
+  return CQ_OK;
+}
+
+// Returns the norm of the adjoint of the live state, and scales the adjoint to the norm `most` where it is larger. By
+// one thread, so that the sum has one order.
+double cq_scene_limit_adj(cq_scene *s, double most) {
+  const cq_reference_kernels *reference = cq_is_reference(s->model) ? s->kernels->reference : NULL;
+  const double norm = sqrt(s->kernels->adj_square(s) + (reference ? reference->square(s) : 0));
+  if (!(norm > most)) return norm;
+  s->kernels->discount_adj(s, 0, s->chunks, most / norm);
+  if (reference) reference->discount(s, most / norm);
+  return norm;
+}
+
+// ---- at the first state ---------------------------------------------------------------------------------------------
 
 // Adds `reals` numbers of the scene's precision: to += from. A dual number of a test is two doubles.
 static void add_reals(const cq_scene *s, void *to, const void *from, int64_t reals) {

@@ -1,28 +1,60 @@
-// between: what is asked of a scene between two rollouts, and of its adjoint between two control steps.
+// begin: how a scene begins: with the values of a rollout, as the last time, or in the live state of another scene.
 #include "arrange.h"
-#include "between.h"
-#include <math.h>
+#include "../world/constants.h"
 #include <string.h>
 
-// Multiplies the adjoint of the live state by a factor, by all workers of the scene together. Returns CQ_OK.
-cq_status cq_scene_discount_adj(cq_scene *s, const cq_worker *worker, double factor) {
+// ---- with values ----------------------------------------------------------------------------------------------------
+
+// Sets s->slot, the constants of all particles as their laws take them, from the fields of this rollout; by all
+// workers.
+void cq_scene_make_slots(cq_scene *s, const cq_worker *worker) {
   int begin, end;
-  cq_worker_share(worker, s->chunks, &begin, &end);
-  s->kernels->discount_adj(s, begin, end, factor);
-  if (cq_is_reference(s->model) && worker->rank == 0) s->kernels->reference->discount(s, factor);
+  cq_worker_share(worker, (int)s->model->particle_count, &begin, &end);
+  for (int p = begin; p < end; p++) {
+    double slot[CQ_SLOTS_MAX];
+    cq_constants_of(s->model, s->values.value, p, slot);
+    for (int32_t k = 0; k < s->model->slot_count; k++) s->slot[k][p] = slot[k];
+  }
+}
+
+// Loads the initial state of s->values and sorts it. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE for a particle that is not in the
+// world.
+cq_status cq_scene_begin(cq_scene *s, cq_worker *worker) {
+  if (worker->rank == 0) {
+    s->health = (cq_health){0};
+    s->status = cq_is_reference(s->model) ? cq_reference_begin(s) : cq_arrange_first(s);
+    s->kernels->load_globals(s);
+    if (!s->status) s->kernels->clear_walls(s);
+  }
+  cq_scene_make_slots(s, worker);
+  cq_worker_wait(worker);
+  if (s->status) return s->status;
+  if (cq_is_reference(s->model)) {
+    const cq_status status = cq_reference_load(s, worker);
+    if (status || !cq_is_mixed(s->model)) return status;
+  }
+  int begin, end;
+  cq_scene_share_spatial(s, worker, &begin, &end);
+  for (int32_t r = begin; r < end; r++) s->kernels->load_state(s, s->live, s->range_start[r], s->range_start[r + 1]);
+  cq_worker_wait(worker);
+  return cq_arrange(s, worker);
+}
+
+// Begins as the last time, with the same values. Returns as cq_scene_begin.
+cq_status cq_scene_begin_again(cq_scene *s, cq_worker *worker) {
+  if (!cq_is_reference(s->model) || !s->reference.first) return cq_scene_begin(s, worker);
+  cq_worker_wait(worker);       // all have asked
+  if (worker->rank == 0) {
+    s->health = (cq_health){0};
+    cq_reference_begin_again(s);
+    s->kernels->load_globals(s);
+    s->kernels->clear_walls(s);
+  }
+  cq_worker_wait(worker);
   return CQ_OK;
 }
 
-// Returns the norm of the adjoint of the live state, and scales the adjoint to the norm `most` where it is larger. By
-// one thread, so that the sum has one order.
-double cq_scene_limit_adj(cq_scene *s, double most) {
-  const cq_reference_kernels *reference = cq_is_reference(s->model) ? s->kernels->reference : NULL;
-  const double norm = sqrt(s->kernels->adj_square(s) + (reference ? reference->square(s) : 0));
-  if (!(norm > most)) return norm;
-  s->kernels->discount_adj(s, 0, s->chunks, most / norm);
-  if (reference) reference->discount(s, most / norm);
-  return norm;
-}
+// ---- in the state of another scene ----------------------------------------------------------------------------------
 
 // Sets where walls are at step 0 of s to where they are at the present step of another scene, and clears impulses.
 // load_walls sets places of walls that change their velocity.
