@@ -200,8 +200,8 @@ CQ_INLINE void read_block(const cq_scene *s, const int64_t node, real block[CQ_D
   EACH(i) block[i][i] = first[i] + mass;
 }
 
-// (E85) Sets the preconditioner M^-1 of the nodes of a block of columns: for each node the inverse of its diagonal block
-// {dim, dim} of H, on the directions that contacts leave free; 0 where a node has no mass.
+// (E85) Sets the preconditioner M^-1 of the nodes of a block of columns: for each node the inverse of its diagonal
+// block {dim, dim} of H, on the directions that contacts leave free; 0 where a node has no mass.
 static void invert_node_blocks(cq_scene *s, int32_t block) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   const real *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
