@@ -126,6 +126,7 @@ describe("two rollouts", function()
       function() run { velocity = { 0.3, 0.4 }, young = values.young } end,
       function() run(values, { gravity = { 0, 1 }, friction = 0.1 }) end,
       function() run(values, { from = first.state }) end,
+      function() run { velocity = values.velocity, young = values.young, position = world.robot.position * 1.01 } end,
       function() assert.is_false(pcall(run, { velocity = spread({ n, 2 }, -300, 300), young = values.young })) end,
       function()
         local strained = T.param(T.tensor({ { 1.02, 0.01 }, { 0, 0.99 } }):expand { n, 2, 2 })

@@ -2,6 +2,7 @@
 local marks = require "tests.pages.marks"
 local gaits = require "tests.pages.gaits"
 local examples = require "tests.pages.examples"
+local horizons = require "tests.pages.horizons"
 local results = require "tests.pages.results"
 local source = require "tests.source"
 
@@ -15,6 +16,7 @@ function write.pages()
     ["README.md"] = marks.fill("README.md", { results = results.headlines(rows) }),
     ["docs/results.md"] = marks.fill("docs/results.md", { results = results.all(rows) }),
     ["tests/bench/gaits.md"] = marks.fill("tests/bench/gaits.md", { gaits = gaits.table(), kept = gaits.kept() }),
+    ["docs/objectives.md"] = marks.fill("docs/objectives.md", { horizons = horizons.table() }),
     ["docs/examples.md"] = marks.fill("docs/examples.md", { examples = examples.table() }),
   }
 end
