@@ -479,7 +479,7 @@ describe("total Lagrangian steps refuse", function()
   it("one particle in a cell, and pressure_smoothing", function()
     local sparse = cq.Robot { shape = cq.Shape.box { name = "sparse", size = { 4, 4 }, count = { 4, 4 } },
       material = cq.Material.neo_hookean { young = 1, poisson = 0.3, density = 1 } }
-    assert.equal("cq.World: body 1 has 1 particles along a cell; total Lagrangian steps need 1.5, or nodes swing "
+    assert.equal("cq.World: robot has 1 particles along a cell; total Lagrangian steps need 1.5, or nodes swing "
       .. 'against each other without any stress: take more particles (spacing = dx / 2) or larger cells, or formulation = "updated"',
       mistaken({}, { sparse:at { 5, 5 } }))
     assert.equal("cq.World: total Lagrangian steps have no liquids, whose pressure could be smoothed; leave out "

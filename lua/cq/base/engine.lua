@@ -51,12 +51,13 @@ end
 ---interruption or an unsupported call in engine.
 ---@param status integer        cq_status
 ---@param what? string          put before the sentence: "cq.World"
-function engine.check(status, what)
+---@param said? fun(sentence: string): string     another sentence for the user, with names in the place of numbers
+function engine.check(status, what, said)
   if tonumber(status) == C.CQ_OK then return end
   local sentence = ffi.string(C.cq_error())
   if tonumber(status) == C.CQ_INTERRUPTED then engine.interruption = sentence end
   if tonumber(status) == C.CQ_UNSUPPORTED then engine.unsupported = sentence end
-  schema.fail("%s%s", what and what .. ": " or "", sentence)
+  schema.fail("%s%s", what and what .. ": " or "", said and said(sentence) or sentence)
 end
 
 return engine

@@ -265,20 +265,22 @@ end
 local ON_WORLD_GRID = -1         -- a body of cq_world_def
 
 -- Sets the bodies of the engine's def: each robot whose steps are total Lagrangian, of itself or of the world, is a
--- body with a grid of its own. Returns which steps the world then has: those of all robots, or "by robot".
+-- body with a grid of its own. Returns which steps the world then has, those of all robots or "by robot", and the names
+-- of the bodies.
 local function fill_bodies(def, robots, arrays)
   local usual = def.formulation == C.CQ_FORMULATION_TOTAL_LAGRANGIAN and "total_lagrangian" or "updated"
-  local count = 0
+  local names = {}
   arrays.body = ffi.new("int32_t[?]", math.max(tonumber(def.particle_count), 1))
   for _, robot in ipairs(robots) do
     local own = (robot.formulation or usual) == "total_lagrangian"
-    local body = own and count or ON_WORLD_GRID
+    local body = own and #names or ON_WORLD_GRID
     for p = robot.first, robot.first + robot.particle_count - 1 do arrays.body[p] = body end
-    if own then count = count + 1 end
+    if own then names[#names + 1] = robot.name end
   end
+  local count = #names
   def.formulation = count > 0 and C.CQ_FORMULATION_TOTAL_LAGRANGIAN or C.CQ_FORMULATION_UPDATED
   def.body_count, def.body = count, count > 0 and arrays.body or nil
-  return count == 0 and "updated" or count == #robots and "total_lagrangian" or "by robot"
+  return count == 0 and "updated" or count == #robots and "total_lagrangian" or "by robot", names
 end
 
 ---Fills the engine's def from robots and walls. Sets first, signal_first, entry_first, entry_count of each robot.
@@ -287,7 +289,7 @@ end
 ---@param robots cq.Robot[]
 ---@param walls cq.Boundary[]
 ---@param domain { dim: integer, dx: number, size: number[] }
----@return table layout           { stresses, forces, base, arrays, formulation }
+---@return table layout           { stresses, forces, base, arrays, formulation, bodies }
 function assembly.fill(def, robots, walls, domain)
   local arrays, count, signals = {}, 0, 0
   arrays.walls, arrays.heights = assembly.walls(walls, domain)
@@ -304,7 +306,7 @@ function assembly.fill(def, robots, walls, domain)
   local base = layout.base
   def.particle_count = count
   fill_fields(def, robots, base)
-  layout.formulation = fill_bodies(def, robots, arrays)
+  layout.formulation, layout.bodies = fill_bodies(def, robots, arrays)
   def.wall_count, def.walls = #walls, arrays.walls
   fill_materials(def, robots, arrays)
   layout.pin_count, layout.pin_groups = fill_pins(def, robots, arrays)
