@@ -215,10 +215,10 @@ static __global__ void __launch_bounds__(GRID_THREADS, 2) node_move(const cq_fra
        node += (int32_t)gridDim.x * GRID_THREADS) {
     const Node mass = nodes_at(r->mass, 0)[node], u = in[node];
     Node v = {{0, 0, 0, 0}}, next = u;
+    if (mass.c[0] > 0) velocity_before(s, k, node, mass, v.c);
+    if (kept) kept[node] = v;
     if (mass.c[0] > 0) {
       real mean[CQ_DIM], poison = 0, square = 0;
-      velocity_before(s, k, node, mass, v.c);
-      if (kept) kept[node] = v;
       EACH(i) mean[i] = v.c[i];
       if (may_hold(s, node)) {
         Mover m;

@@ -110,6 +110,45 @@ describe("two rollouts", function()
     is_one(world, { controller = signals(2), batch = 2, robot = thrown(world):with { young = young } })
   end)
 
+  it("keep the deformation of the state, whatever the robot of the second one says", function()
+    for _, formulation in ipairs { "updated", "total_lagrangian" } do
+      local world = scene.world(scene.robot(), { formulation = formulation, precision = "float64" })
+      local n = world.particle_count
+      local strained = T.tensor({ { 1.03, 0.01 }, { 0, 0.98 } }):expand { n, 2, 2 }
+      local first = world:rollout { steps = 3, robot = world.robot:with { deformation = strained } }
+      local own = world.robot:with { young = 12 }
+      local second = world:rollout { steps = 0, from = first.state, robot = own }
+      assert(second.state:deformations():equal(first.state:deformations()), formulation)
+      local stiff = world.robot:with { young = 12, deformation = strained }
+      assert.is_true(same(world:rollout({ steps = 3, from = first.state, robot = own }).state,
+        world:rollout({ steps = 3, from = first.state:detach(), robot = stiff }).state))
+      world:close()
+    end
+  end)
+
+  it("of which the second chooses scenes have the constants of these scenes", function()
+    for _, formulation in ipairs { "updated", "total_lagrangian" } do
+      local world = scene.world(scene.robot(), { formulation = formulation })
+      local young = T.tensor { { 8 }, { 12 }, { 15 } }
+      local fields = { robot = thrown(world):with { young = young }, batch = 3, controller = signals(2) }
+      local whole, _, first = both(world, fields)
+      local chosen = world:rollout { steps = HALF, from = first.state, scenes = { 3, 1 },
+        controller = fields.controller }
+      for k, scene_before in ipairs { 3, 1 } do
+        assert(chosen.state:positions()[k]:equal(whole.state:positions()[scene_before]), formulation)
+      end
+      local begun = chosen:start():positions()
+      assert.is_true(begun[1]:equal(first.state:positions()[3]))
+      local again = world:rollout { steps = 0, from = chosen.state, scenes = { 2 } }
+      assert.is_true(again.state:positions()[1]:equal(chosen.state:positions()[2]))
+      assert.equal("world:rollout: scenes[2] is 0, and young differs between scenes of the state in from; give the robot "
+        .. "with values for each scene", sentence(function()
+        world:rollout { steps = 1, from = first.state, scenes = { 2, 0 } }
+      end))
+      world:close()
+    end
+  end)
+
   it("of total Lagrangian bodies begin again as before, whatever was between", function()
     local world = scene.world(scene.robot(), { formulation = "total_lagrangian", precision = "float64" })
     local n = world.particle_count
@@ -335,6 +374,29 @@ describe("gradients through a state", function()
     end)(params)
     assert.equal(whole_loss, loss)
     for key, grad in pairs(whole) do is_close(grad, each[key], 1e-10) end
+    world:close()
+  end)
+
+  it("reach the first deformation of bodies on grids of their shape, and not where it is detached", function()
+    local world = scene.world(scene.robot(), { formulation = "total_lagrangian", precision = "float64" })
+    local n = world.particle_count
+    local params = { first = T.param(T.tensor({ { 1.02, 0.01 }, { 0, 0.99 } }):expand({ n, 2, 2 }):copy()) }
+    local function cost(state) return state:positions():square():sum() + state:deformations():square():sum() end
+    local function run(p, more)
+      local def = { robot = p and world.robot:with { deformation = p.first } }
+      for name, value in pairs(more) do def[name] = value end
+      return world:rollout(def)
+    end
+    local _, whole = T.value_and_grad(function(p) return cost(run(p, { steps = 6 }).state) end)(params)
+    local _, halves = T.value_and_grad(function(p)
+      return cost(run(nil, { steps = 3, from = run(p, { steps = 3 }).state }).state)
+    end)(params)
+    is_close(whole.first, halves.first, 1e-10)
+    local _, cut = T.value_and_grad(function(p)
+      local before = run(p, { steps = 3 }).state
+      return cost(run(nil, { steps = 3, from = before:detach() }).state) + 0 * before:positions():sum()
+    end)(params)
+    assert.equal(0, cut.first:abs():max():item())
     world:close()
   end)
 

@@ -39,7 +39,8 @@ otherwise the material of the example. What else was measured of them is in a
 Identification has no gait to keep: by updated and by total Lagrangian steps `identify` finds its constants within 0.01
 %% of the truth, `cable_finger` within 0.24 and 0.06 %%, and `throw` arrives 1.7e-6 and 1.7e-4 from its target.
 `custom` folds onto itself in its first iteration, with collisions too, and topology optimization finds a walker of 0.13
-m and not 0.34, so that neither has a row.
+m and not 0.34, so that neither has a row. Not trained by total Lagrangian steps were `balls` and `gripper`, whose
+bodies meet, `finger_targets`, `walker_ppo`, and the other robots of topology optimization.
 
 Run: `cqlua tests/bench/gaits.lua --example all`, and `--times`.
 ]]

@@ -106,7 +106,7 @@ static cq_status check_mixed(const cq_model *m) {
 // CQ_OK, or CQ_INVALID for a body with fewer than 1.5 particles along a cell: quadratic splines with one particle in a
 // cell let nodes swing against their neighbours without any stress, and a body then sinks half a cell into a floor.
 static cq_status check_density(const cq_world_def *def, const cq_model *m) {
-  static const double least = 1.5;   // particles along a cell
+  static const double least = 1.5, slack = 5e-3;   // particles along a cell; what is said has three digits
   for (int32_t b = 0; b < m->body_count; b++) {
     double volume = 0, count = 0;
     for (int64_t p = 0; p < def->particle_count; p++)
@@ -115,7 +115,7 @@ static cq_status check_density(const cq_world_def *def, const cq_model *m) {
         count++;
       }
     const double along = count ? m->dx / pow(volume / count, 1.0 / m->dim) : least;
-    if (along < least - 1e-6)
+    if (along < least - slack)
       return cq_fail(CQ_INVALID, "body %d has %.3g particles along a cell; total Lagrangian steps need %g, or nodes "
                      "swing against each other without any stress: take more particles (spacing = dx / 2) or larger "
                      "cells, or formulation = \"updated\"", b + 1, along, least);

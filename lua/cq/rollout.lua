@@ -429,6 +429,7 @@ local function new(world, def, on)
   self.wall_motion, self.gravity = wall_motion.take_series(world, def), gravity.collect(world, def)
   self.bodies = fields.bodies(world, def.robot)
   self.set = fields.collect(world, def, self.bodies)
+  if def.from then fields.keep_shapes(world, self.set, def.from.roll.set, def.scenes) end
   self.beginning = { robot = def.robot, batch = def.batch, steps = 0, weight = def.weight, scenes = def.scenes,
     gravity = self.gravity and gravity.of_step(self.gravity, 1) or def.gravity }
   if def.contact then contact.check(world) end

@@ -41,7 +41,7 @@ static int same(const double *a, const double *b, int64_t count) {
   if (test_device() == CQ_DEVICE_CPU) return !memcmp(a, b, (size_t)count * sizeof *a);
   double size = 0, worst = 0;
   for (int64_t k = 0; k < count; k++) size = fmax(size, fabs(b[k]));
-  for (int64_t k = 0; k < count; k++) worst = fmax(worst, fabs(a[k] - b[k]));
+  for (int64_t k = 0; k < count; k++) worst = check_worst(worst, fabs(a[k] - b[k]));
   return worst <= rounding * size;
 }
 
@@ -253,15 +253,15 @@ static void check_meaning(test_run *t, int32_t field) {
                                : weighting == CQ_WEIGHT_VOLUME ? t->scene.volume[p]
                                                                : 1;
               const double *at = q + s * gathered + e * width, *user = whole + (s * n + g.particles[e]) * width;
-              worst = fmax(worst, fabs(at[i] - user[i]));
+              worst = check_worst(worst, fabs(at[i] - user[i]));
               total += w;
               first += w * at[i];
               second += w * at[i] * at[j];
             }
-            worst = fmax(worst, fabs(mean[(s * GROUPS + k) * width + i] - first / total));
-            worst = fmax(worst, fabs(sum[(s * GROUPS + k) * width + i] - first) / fmax(1, fabs(first)));
+            worst = check_worst(worst, fabs(mean[(s * GROUPS + k) * width + i] - first / total));
+            worst = check_worst(worst, fabs(sum[(s * GROUPS + k) * width + i] - first) / fmax(1, fabs(first)));
             const double off = moment[((s * GROUPS + k) * width + i) * width + j] - second / total;
-            worst = fmax(worst, fabs(off) / fmax(1, fabs(second / total)));
+            worst = check_worst(worst, fabs(off) / fmax(1, fabs(second / total)));
           }
     CHECK(worst < 1e-13, "%dD readouts of %s, weighting %d are off by %g", t->choice.dim,
           cq_quantity_describe(field)->name, weighting, worst);
@@ -334,7 +334,7 @@ static void check_together(int dim, int side, int kind, int threads, double *gra
   double size_of = 0, apart = 0;
   for (int64_t k = 0; k < size; k++) {
     size_of = fmax(size_of, fabs(gradient[k]));
-    apart = fmax(apart, fabs(gradient[k] - separate[k]));
+    apart = check_worst(apart, fabs(gradient[k] - separate[k]));
   }
   CHECK(at == count && apart <= 1e-5 * size_of, "%dD: the adjoint of kind %d is off by %g of %g among all quantities",
         dim, kind, apart, size_of);

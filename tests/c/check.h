@@ -21,6 +21,9 @@ static int check_passed, check_failed;
     }                                                                                \
   } while (0)
 
+// The larger of two errors; a nan, which fmax passes over, is larger than any number.
+static inline double check_worst(double a, double b) { return a != a || b <= a ? a : b; }
+
 // relative to the larger of the two and of scale, so that two values near zero may differ by rounding
 static inline int check_near(double got, double wanted, double relative, double scale) {
   const double size = fmax(fmax(fabs(got), fabs(wanted)), scale);

@@ -70,7 +70,7 @@ static void check_precision(int dim, int side) {
   for (int f = 0; f < 3; f++) {
     double off = 0, size = 0;
     for (int c = 0; c < 4; c++) {
-      off = fmax(off, fabs(gradient[0][f][c] - gradient[1][f][c]));
+      off = check_worst(off, fabs(gradient[0][f][c] - gradient[1][f][c]));
       size = fmax(size, fabs(gradient[0][f][c]));
     }
     CHECK(size > 0 && off < 1e-4 * size, "%dD: float32 gives the gradient of %s with an error of %.1e of %.1e", dim,

@@ -29,7 +29,7 @@ static void check_point(const char *what, const cq_wall *w, int dim, double x, d
   const double at[3] = {x, y, z}, wanted[3] = {nx, ny, nz};
   double normals[3][3] = {{0}}, off = 0;
   const int got = cq_wall_normals(w, dim, 1e-9, at, normals);
-  for (int i = 0; i < dim && count; i++) off = fmax(off, fabs(normals[0][i] - wanted[i]));
+  for (int i = 0; i < dim && count; i++) off = check_worst(off, fabs(normals[0][i] - wanted[i]));
   CHECK(got == count && off < 1e-12, "%dD %s at (%g, %g, %g): %d normals, first (%g, %g, %g)", dim, what, x, y, z, got,
         normals[0][0], normals[0][1], normals[0][2]);
 }
@@ -215,7 +215,7 @@ static void check_kind(int dim, cq_wall w, const double n[3], const double x[3])
     const probe t = open_probe(dim, x, v, &w, 1);
     step_probe(&t, 1);
     read_probe(&t, CQ_FIELD_VELOCITY, got);
-    for (int i = 0; i < dim; i++) off = fmax(off, fabs(got[i] - wanted[i]));
+    for (int i = 0; i < dim; i++) off = check_worst(off, fabs(got[i] - wanted[i]));
     CHECK(off < 1e-13, "%dD %s, shape %d: velocity (%g, %g) is off by %g", dim, kinds[w.kind], w.shape, got[0], got[1],
           off);
     cq_world_destroy(t.world);
@@ -298,7 +298,7 @@ static void check_moving(int dim) {
     step_probe(&t, 150);   // at 10, where the particle is
     read_probe(&t, CQ_FIELD_VELOCITY, out);
     double off = 0;
-    for (int i = 0; i < dim; i++) off = fmax(off, fabs(out[i] - (moves ? w.velocity[i] : 0)));
+    for (int i = 0; i < dim; i++) off = check_worst(off, fabs(out[i] - (moves ? w.velocity[i] : 0)));
     CHECK(moves ? out[1] > 1 : off == 0, "%dD, moves = %d: velocity (%g, %g)", dim, moves, out[0], out[1]);
     cq_world_destroy(t.world);
     // all of it inside: exactly the velocity of the wall, moving or not
@@ -307,7 +307,7 @@ static void check_moving(int dim) {
     step_probe(&inside, 3);
     read_probe(&inside, CQ_FIELD_VELOCITY, out);
     off = 0;
-    for (int i = 0; i < dim; i++) off = fmax(off, fabs(out[i] - w.velocity[i]));
+    for (int i = 0; i < dim; i++) off = check_worst(off, fabs(out[i] - w.velocity[i]));
     CHECK(off < 1e-15, "%dD, inside: velocity (%g, %g)", dim, out[0], out[1]);
     cq_world_destroy(inside.world);
   }

@@ -173,7 +173,7 @@ static void halve(const row *r) {
   for (int64_t k = 0; k < 2 * STEPS * whole.signal_count; k++) {
     const int64_t middle = STEPS * whole.signal_count;
     const double half = k < middle ? first.grad_signals[k] : second.grad_signals[k - middle];
-    off = fmax(off, fabs(half - whole.grad_signals[k]));
+    off = check_worst(off, fabs(half - whole.grad_signals[k]));
     size = fmax(size, fabs(whole.grad_signals[k]));
   }
   CHECK(off == 0 && (size > 0 || !whole.signal_count), "%s: gradients of signals differ by %g of %g", r->name, off,

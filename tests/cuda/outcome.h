@@ -26,19 +26,18 @@ static inline void free_outcome(outcome *o) {
   o->count = 0;
 }
 
-// the part that is most wrong, relative to the largest number of that part
+// the part that is most wrong, relative to the largest number of that part; a nan is more wrong than any number
 static inline double difference(const outcome *a, const outcome *b, const char **where) {
   double most = 0;
   for (int k = 0; k < a->count; k++) {
     double size = 0, worst = 0;
     for (int64_t i = 0; i < a->size[k]; i++) {
       size = fmax(size, fabs(a->data[k][i]));
-      // a nan is no difference to fmax
       const double off = fabs(a->data[k][i] - b->data[k][i]);
-      worst = off <= worst ? worst : off;
+      if (worst == worst && !(off <= worst)) worst = off;
     }
     const double relative = worst > 0 || worst != worst ? worst / size : 0;
-    if (!(relative <= most)) {
+    if (most == most && !(relative <= most)) {
       most = relative;
       *where = a->name[k];
     }

@@ -8,6 +8,7 @@ local T = require "cq.tensor"
 local tree = require "cq.rollout.tree"
 local wall_motion = require "cq.rollout.wall_motion"
 local engine = require "cq.base.engine"
+local rollout_fields = require "cq.rollout.fields"
 local tables = require "cq.base.tables"
 local C = engine.C
 
@@ -56,7 +57,9 @@ function continued.inherit(world, def)
     is.fail("world:rollout: the batch has %d, the state in from has %s; leave out batch, or give scenes = a list of scenes of the state",
       def.batch, from.batched and text.count(from.batch, "scene") or "no batch")
   end
-  def.robot = def.robot or from.roll.again.robot
+  if def.robot then return end
+  def.robot = from.roll.again.robot
+  if def.scenes then def.robot = rollout_fields.of_scenes(world, def.robot, def.scenes) end
 end
 
 -- The memory of the observer or controller at the end of the previous rollout, if it is the same object. name:
@@ -144,13 +147,18 @@ local function detached(hidden)
   return tree.map(hidden, "the hidden state", function(tensor) return tensor:detach():copy() end)
 end
 
----Makes a rollout without control steps drop its reference to the rollout before, and take over copies of its memories.
+---Makes a rollout without control steps drop its reference to the rollout before, and take over copies of its memories
+---and of its shapes at rest, without gradients.
 ---@param self cq.Rollout
 ---@param before cq.Rollout
 function continued.forget(self, before)
   local carried = tables.merged(before.carried)
   carried.hidden = detached(carried.hidden)
   self.continues, self.started, self.carried = nil, self, carried
+  for _, name in ipairs { "position", "deformation" } do
+    local one = self.set[name]
+    self.set[name] = one and { entry = one.entry, tensor = one.tensor:detach(), per_scene = one.per_scene }
+  end
 end
 
 ---What a rollout that goes on from this one takes over: observer, controller and their memories at the end, without

@@ -87,6 +87,34 @@ function fields.stack(world, variants, what)
   return out
 end
 
+---The robots of a rollout as those of another one, each of whose scenes has the values of one scene of the first.
+---Errors: a scene that begins anew (0) where values differ by scene.
+---@param world cq.World
+---@param given cq.Robot|cq.Robot[]|nil   of the first rollout
+---@param scenes integer[]                of each scene of the other: the scene of the first, from 1
+---@return cq.Robot[]
+function fields.of_scenes(world, given, scenes)
+  local out = fields.bodies(world, given)
+  for k, own in ipairs(world.robots) do
+    local chosen = {}
+    for _, entry in ipairs(field.of_robot) do
+      local value = values.spread(out[k], entry.name, own)
+      local rank = entry.owner == "entry" and 2 or 1 + entry.rank
+      if value and value.rank > rank then
+        for scene, before in ipairs(scenes) do
+          if before == 0 then
+            is.fail("world:rollout: scenes[%d] is 0, and %s differs between scenes of the state in from; "
+              .. "give the robot with values for each scene", scene, entry.name)
+          end
+        end
+        chosen[entry.name] = value:gather(scenes, 1)
+      end
+    end
+    if next(chosen) then out[k] = out[k]:with(chosen) end
+  end
+  return out
+end
+
 -- Has a value the scene dimension in front of its `rank` others? Errors: its size is not the batch.
 local function is_batched(tensor, rank, batch, what)
   if tensor.rank == rank then return false end
@@ -289,6 +317,36 @@ end
 -- changed.
 local function original(world, entry)
   return world.layout.base[entry.name] or field.fill(entry, world.particle_count, world.dim)
+end
+
+-- The rows by scene {batch, n, ...} of a field in a rollout that goes on from another one: before: as that one has set
+-- it, and own, for scenes that begin anew, each { tensor, per_scene } or nil for the world's own values.
+local function rows_by_scene(world, entry, before, own, scenes)
+  local rows = {}
+  for scene, of in ipairs(scenes) do
+    local one, at = of > 0 and before or of == 0 and own or nil, of > 0 and of or scene
+    rows[scene] = one and (one.per_scene and one.tensor[at] or one.tensor) or original(world, entry)
+  end
+  return T.stack(rows, 1)
+end
+
+---Puts places and deformations at rest of the rollout that another one goes on from into what the latter sets: bodies
+---on a grid of their undeformed shape keep that shape.
+---@param world cq.World
+---@param set table                from collect; changed
+---@param before table             that of the rollout before
+---@param scenes integer[]?        of the definition
+function fields.keep_shapes(world, set, before, scenes)
+  if world.layout.formulation == "updated" then return end
+  for _, name in ipairs { "position", "deformation" } do
+    local first, own = before[name], set[name]
+    if not scenes then
+      set[name] = first
+    elseif first or own then
+      local entry = (first or own).entry
+      set[name] = { entry = entry, tensor = rows_by_scene(world, entry, first, own, scenes), per_scene = true }
+    end
+  end
 end
 
 -- ---- stability ------------------------------------------------------------------------------------------------------
