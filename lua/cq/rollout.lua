@@ -467,8 +467,8 @@ end
 ---  remember. Places, velocities and deformations are those of the state, whatever a robot that is given says of them.
 ---  Within a function of cq.value_and_grad gradients go on to the rollout before, unless the state is detached
 ---  (state:detach)
----@field scenes? integer[]            for each scene of the batch the scene of the state in from that it goes on from; 0: it begins
----  as its robot says
+---@field scenes? integer[]            for each scene of the batch the scene of the state in from that it goes on from, with the
+---  constants of that scene unless robot is given; 0: it begins as its robot says
 ---@field robot? cq.Robot|cq.Robot[]  variants of the world's robots, from robot:with
 ---@field batch? integer              independent scenes, a dimension of every result, also with a batch of 1; none without it
 ---@field controller? any             of cq.Controller, or the user's own

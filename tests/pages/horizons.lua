@@ -8,7 +8,7 @@ local source = require "tests.source"
 local horizons = {}
 local PATH = "tests/papers/horizons.csv"
 local HEAD = "robot,times,way,seed,lengths"
-local ROBOTS = { "biped", "cable_biped", "quadruped", "creature", "rhino" }
+local ROBOTS = { "biped", "cable_biped", "quadruped", "creature", "rhino", "terrain" }
 local WAYS = { "adam", "decay", "window", "smooth", "shac", "ppo", "cma" }
 local NAMES = { adam = "exact, Adam", shac = "SHAC", ppo = "PPO", cma = "CMA-ES" }
 
