@@ -264,7 +264,7 @@ static void place_cables(cq_device *d, const cq_upload *u, int32_t k) {
 static int32_t reads_contact(const cq_device *d) { return d->track->impulse != NULL; }
 
 // Launches `count` engine steps of a world with cables or chambers. G2P and the P2G of the next step are two launches
-// there, because the pull of cables is computed from all particles between them.
+// here, not one (g2p2g): forces of cables and chambers need the positions after G2P, and P2G needs the forces.
 static void launch_forward_cables(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
   cudaStream_t stream = d->context->stream;
   load_actuation(d, u);

@@ -40,8 +40,8 @@ CQ_INLINE real *dilatation_of(const cq_scene *s, const int32_t c) {
   return (real *)s->dilatation + AT(c, DILATATION_FIELDS, 0);
 }
 
-// Stores three numbers of particles h, h + 1, ... in their records, from quad `quad` on; scattered, each node gets
-// them times the weight.
+// Stores three numbers of particles h, h + 1, ... in their records from quad `quad` on (a quad has four reals), as
+// values without slopes: a scatter then adds weight times number to each node.
 CQ_INLINE void store_three(Stencils *st, const int h, const int quad, const Real three[3]) {
   Exchange give;
   const Real zero = three[0] - three[0];

@@ -158,8 +158,8 @@ CQ_INLINE Real half_turn(const real dt, const Real c[CQ_DIM][CQ_DIM], Real h[CQ_
   return (real)4 / ((real)2 + mat_dot(h, h));
 }
 
-// (E122) Sets q to the rotation of a particle in a step by the skew part of C: Q = I + 2 / (1 + |h|^2) (H + H H), a
-// rotation for any H.
+// (E122) Sets q to the rotation of a particle in a step by the skew part of C, Cayley's transform of H = dt (C - C^T) /
+// 4 with the axial vector h: Q = I + 2 / (1 + |h|^2) (H + H H), a rotation for any H.
 CQ_INLINE void step_turn(const real dt, const Real c[CQ_DIM][CQ_DIM], Real q[CQ_DIM][CQ_DIM]) {
   Real h[CQ_DIM][CQ_DIM];
   const Real s = half_turn(dt, c, h);

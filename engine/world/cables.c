@@ -61,8 +61,8 @@ static cq_status check_point(const cq_world_def *def, const point_list *of, int3
   return CQ_OK;
 }
 
-// Checks the actuator and all points of a cable or a chamber; adds the number of their particles to `particles`. CQ_OK
-// or CQ_INVALID.
+// Checks the actuator and the points of a cable or a chamber: as many as it needs, particles that exist, weights that
+// sum to 1 in each point that has particles. Adds the number of these particles to `particles`. CQ_OK or CQ_INVALID.
 static cq_status check_points(const cq_world_def *def, const point_list *of, int64_t *particles) {
   if (of->actuator < 0 || of->actuator >= def->actuator_count)
     return cq_fail(CQ_INVALID, "%s %d follows actuator %lld; there are %d", of->noun, of->number, of->actuator + 1ll,

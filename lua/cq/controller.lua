@@ -207,7 +207,8 @@ local make_mlp, make_linear = require "cq.controller.network"(family("mlp", {}),
 ---@return cq.Controller
 function controller.mlp(fields) return make_mlp(fields or {}) end
 
----u = tanh(W z + b) of the observations z (ChainQueen, section IV). Parameters w1 {inputs, signals} and b1 {signals}.
+---Signals u = tanh(z w1 + b1), between -1 and 1, of the observations z (ChainQueen, section IV). Parameters w1 {inputs,
+---signals} and b1 {signals}.
 ---@param fields? cq.Controller.linear.def
 ---@return cq.Controller
 function controller.linear(fields) return make_linear(fields or {}) end

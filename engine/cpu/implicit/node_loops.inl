@@ -39,7 +39,8 @@ CQ_INLINE Row mass_of(const Row momentum) {
   return row_comp(momentum, CQ_DIM);
 }
 
-// The velocity that gravity adds in the time of the solve (cq_solve_seconds), in every node of a row.
+// The velocity that gravity adds in the time of a solve, dt, or dt / 2 of the midpoint rule (cq_solve_seconds), in each
+// node of a row.
 CQ_INLINE Row fall_row(const cq_scene *s) {
   real g[4] = {(real)0, (real)0, (real)0, (real)0};
   for (int i = 0; i < CQ_DIM; i++) g[i] = (real)cq_solve_seconds(s->model) * ((const real *)s->globals)[i];

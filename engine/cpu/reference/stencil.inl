@@ -358,7 +358,8 @@ typedef struct {
   Real n[CQ_DIM][3][SECONDS], slope[CQ_DIM][LAST][3][SECONDS];
 } Along;
 
-// Sets out to the sums of a field along the second axis, in 3D for both places there, of place q along the first one.
+// Sets out to values and slopes of a field for particle q along the first axis (0 lower, 1 upper). In 3D they are
+// summed along the second axis, for its lower and its upper particle; in 2D they are copied.
 CQ_INLINE void along_load(const Across *a, const int q, Along *out) {
   CQ_ROLL for (int i = 0; i < CQ_DIM; i++) CQ_UNROLL for (int k = 0; k < 3; k++) {
 #if CQ_DIM == 3

@@ -125,7 +125,8 @@ local function work_of(self, stage)
   return own.world.particle_count * own.steps * own.world.substeps
 end
 
--- Work that is left of the plan, in particles times engine steps, after iteration i of the stage that a start is in.
+-- Work left of the plan for all starts that are not dropped, in particles times engine steps, when `start` has made
+-- iteration i of its stage.
 local function work_left(self, start, i)
   local sum, before, is_later = 0, {}, false
   for _, part in ipairs(self.parts) do

@@ -44,8 +44,8 @@ function transfer.nearest(robot, other)
   return out
 end
 
--- Raises an error if two robots have other numbers of cables, so that values of one do not fit the other: a cable has
--- no nearest one.
+-- Raises an error if two robots differ in their number of cables: values of cables go over by number, and those of
+-- particles from the nearest one.
 local function require_as_many(robot, other, name)
   local own, theirs = values.count(robot, name), values.count(other, name)
   if own ~= theirs then
