@@ -145,7 +145,7 @@ local key = ("%s,%s,%d,"):format(label, steps, cq.option("seed", 0))
 if only_times then
   local path, of = csv ~= "" and csv or "tests/bench/gaits.csv", label .. "," .. steps .. ","
   local seconds = ("%.3f"):format(seconds_of(run))
-  local rows = read_file(path):gsub("[^\n]+", function(line)
+  local rows = assert(read_file(path), path .. " has no rows yet: leave out --times"):gsub("[^\n]+", function(line)
     if line:sub(1, #of) ~= of then return end
     local cells = {}
     for cell in line:gmatch "[^,]+" do cells[#cells + 1] = cell end

@@ -33,8 +33,7 @@ static inline double difference(const outcome *a, const outcome *b, const char *
     double size = 0, worst = 0;
     for (int64_t i = 0; i < a->size[k]; i++) {
       size = fmax(size, fabs(a->data[k][i]));
-      const double off = fabs(a->data[k][i] - b->data[k][i]);
-      if (worst == worst && !(off <= worst)) worst = off;
+      worst = check_worst(worst, fabs(a->data[k][i] - b->data[k][i]));
     }
     const double relative = worst > 0 || worst != worst ? worst / size : 0;
     if (most == most && !(relative <= most)) {

@@ -1,8 +1,9 @@
 -- horizons: the table of how far robots get by which gradient, from what tests/papers/horizons.lua gave.
 --   cqlua study export tests/papers/horizons.lua --robot biped >> trials.csv, for each robot, and then
 --   cqlua -e 'require("tests.pages.horizons").collect("biped", "trials.csv")'
-local csv = require "cq.base.csv"
 local marks = require "tests.pages.marks"
+local quantile = require "cq.base.quantile"
+local rows_of = require "tests.rows"
 local source = require "tests.source"
 
 local horizons = {}
@@ -11,18 +12,6 @@ local HEAD = "robot,times,way,seed,lengths"
 local ROBOTS = { "biped", "cable_biped", "quadruped", "creature", "rhino", "terrain" }
 local WAYS = { "adam", "decay", "window", "smooth", "shac", "ppo", "cma" }
 local NAMES = { adam = "exact, Adam", shac = "SHAC", ppo = "PPO", cma = "CMA-ES" }
-
--- The rows of a file with a head, as tables by its columns.
-local function rows_of(text)
-  local rows, names = {}, nil
-  for line in text:gmatch "[^\n]+" do
-    local cells, row = assert(csv.cells(line)), {}
-    for k, name in ipairs(names or {}) do row[name] = cells[k] end
-    if names then rows[#rows + 1] = row end
-    names = names or cells
-  end
-  return rows
-end
 
 ---Puts the trials of a robot, as `cqlua study export` writes them, in the place of its rows of the table.
 ---@param robot string
@@ -42,13 +31,6 @@ function horizons.collect(robot, path)
   assert(file:close())
 end
 
--- The value of a sorted list that a share of it lies below.
-local function quantile(sorted, share)
-  local at = 1 + share * (#sorted - 1)
-  local low = math.floor(at)
-  return sorted[low] + (at - low) * ((sorted[low + 1] or sorted[low]) - sorted[low])
-end
-
 ---Body lengths by robot, time and way: the median of the seeds, and in brackets the least and the most.
 ---@return string
 function horizons.table()
@@ -64,7 +46,7 @@ function horizons.table()
       for k, way in ipairs(WAYS) do
         local list = assert(found[robot .. times .. way], robot .. " has no trials by " .. way)
         table.sort(list)
-        medians[k] = quantile(list, 0.5)
+        medians[k] = quantile.median(list)
         best = math.max(best, medians[k])
       end
       for k, way in ipairs(WAYS) do

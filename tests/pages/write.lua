@@ -16,7 +16,7 @@ function write.pages()
     ["README.md"] = marks.fill("README.md", { results = results.headlines(rows) }),
     ["docs/results.md"] = marks.fill("docs/results.md", { results = results.all(rows) }),
     ["tests/bench/gaits.md"] = marks.fill("tests/bench/gaits.md", { gaits = gaits.table(), kept = gaits.kept() }),
-    ["docs/objectives.md"] = marks.fill("docs/objectives.md", { horizons = horizons.table() }),
+    ["tests/papers/horizons.md"] = marks.fill("tests/papers/horizons.md", { horizons = horizons.table() }),
     ["docs/examples.md"] = marks.fill("docs/examples.md", { examples = examples.table() }),
   }
 end

@@ -5,20 +5,11 @@
 --   cqlua tests/papers/finger_figure.lua --trials trials.csv --curves curves.csv --to examples/pictures/finger.png
 local cq = require "cq"
 local is = require "cq.base.schema"
+local quantiles = require "cq.base.quantile"
+local read_file = require "cq.base.read_file"
+local rows_of = require "tests.rows"
 
--- rows of a table by the names of its columns, as text
-local function read(path)
-  local rows, names = {}, nil
-  for line in io.lines(path) do
-    local cells = {}
-    for cell in (line .. ","):gmatch "([^,]*)," do cells[#cells + 1] = cell end
-    local row = {}
-    for k, name in ipairs(names or {}) do row[name] = cells[k] end
-    if names then rows[#rows + 1] = row end
-    names = names or cells
-  end
-  return rows
-end
+local function read(path) return rows_of(assert(read_file(path), path .. " cannot be read")) end
 
 -- curves[way][trial] = { x = rollouts, y = errors } of the trials that are done
 local curves, ways, way_of = {}, {}, {}
@@ -40,9 +31,7 @@ table.sort(ways)
 local function quantile(list, share)
   local sorted = { unpack(list) }
   table.sort(sorted)
-  local at = 1 + share * (#sorted - 1)
-  local low = math.floor(at)
-  return sorted[low] + (at - low) * ((sorted[low + 1] or sorted[low]) - sorted[low])
+  return quantiles.of(sorted, share)
 end
 
 -- {x, median, lower, upper} over the seeds of a way that have as many points as the longest

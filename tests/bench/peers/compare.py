@@ -2,9 +2,9 @@
 #
 # Every competitor is a process that makes one gradient, says "first LOSS", and then runs a pass there and back whenever it is
 # told. They take turns, so that what else happens on the machine hits all of them; before each pass that counts they run
-# for a tenth of a second. Losses and gradients are held against
-# cqlua's in float64. Throughput is the median of the repetitions; the first gradient counts
-# from the start of the process: for Taichi once with nothing compiled, and once with what it has kept on disk.
+# for a tenth of a second. Losses and gradients are held against cqlua's in float64. Throughput is the median of the
+# repetitions; the first gradient counts from the start of the process: for Taichi once with nothing compiled, and once
+# with what it has kept on disk.
 import argparse
 import csv
 import datetime
