@@ -144,7 +144,8 @@ $(BUILD)/flags: FORCE
 	@mkdir -p $(@D); echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' > $@
 
 # the header without its includes, as LuaJIT reads it, and the same as bytes for the program to carry
-$(BUILD)/cq.cdef: engine/cq.h engine/lists.h engine/drives.h engine/bodies.h engine/pictures.h $(BUILD)/flags
+$(BUILD)/cq.cdef: engine/cq.h engine/lists.h engine/drives.h engine/bodies.h engine/pictures.h engine/tensors.h \
+  $(BUILD)/flags
 	@grep -v '^#include <' $< | $(CC) -E -P -x c -iquote engine - -o $@
 $(BUILD)/cdef.inc: $(BUILD)/cq.cdef
 	@od -An -v -tu1 $< | sed 's/[0-9][0-9]*/&,/g' > $@

@@ -318,6 +318,7 @@ describe("what an autoencoder refuses", function()
     mistake.fails("weights must have b_back1 {3}, got nil",
       function() small { weights = { w_conv1 = T.ones { 2 } } } end)
     mistake.fails("weights must be a table of tensors by name, got 3", function() small { weights = 3 } end)
+    mistake.fails("particles must be", function() small { particles = 0 } end)
     mistake.fails("autoencoder:picture: state is missing", function() small():picture() end)
     mistake.fails("autoencoder:picture: state must be a cq.State, got 3", function() small():picture(3) end)
     local w = scene.world(scene.robot())

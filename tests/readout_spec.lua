@@ -326,6 +326,43 @@ describe("derived readouts", function()
     assert.is_true(rows:slice(1, 8):sum():item() > 0.9 * rows:sum():item())
   end)
 
+  it("add a point's amounts with weights of quadratic splines, and its momentum by its velocity", function()
+    -- at the centre of the middle pixel: 3/4 of it there along each axis, and an eighth at each side
+    local x, spline = T.tensor { { 1.25, 0.75 } }, { 0.125, 0.75, 0.125 }
+    local seen = x:splat(T.tensor { { 2 } }, { size = { 5, 3 }, spacing = 0.5, density = true,
+      velocity = T.tensor { { 3, -1 } } })
+    for row = 1, 3 do
+      for column = 1, 5 do
+        local share = spline[row] * (spline[column - 1] or 0)
+        near(share * 2 / 0.25, seen:get(1, row, column), 1e-15, "amount")
+        near(share * 6 / 0.25, seen:get(2, row, column), 1e-15, "momentum along x")
+        near(-share * 2 / 0.25, seen:get(3, row, column), 1e-15, "momentum along y")
+      end
+    end
+    -- the same from another corner; channels beyond the fourth are as the first; beside the window nothing
+    local moved = (x + 10):splat(T.tensor { { 1, 2, 3, 4, 1, 0 } }, { size = { 5, 3 }, spacing = 0.5,
+      origin = T.tensor { 10, 10 } })
+    assert.is_true((moved[1] - seen[1] / 8):abs():max():item() < 1e-15)
+    assert.is_true((moved[5] - moved[1]):abs():max():item() == 0)
+    assert.equal(0, (moved[6]):abs():max():item())
+    for _, far in ipairs { { -0.51, 0.75 }, { 1.25, 2.01 }, { 0 / 0, 1 }, { math.huge, 1 } } do
+      assert.equal(0, T.tensor { far }:splat(T.tensor { { 1 } }, { size = { 5, 3 }, spacing = 0.5 }):sum():item())
+    end
+  end)
+
+  it("draw some particles with the mass of all", function()
+    local state = block {}:rollout { steps = 1 }.state
+    local function density(particles)
+      return state:raster("body", { size = { 16, 16 }, spacing = 1 / 24, channels = "density", particles = particles })
+    end
+    local all = density()
+    assert.same(all:totable(), density(1e6):totable())
+    local some = density(40)
+    near(all:sum():item(), some:sum():item(), 1e-12 * all:sum():item(), "mass")
+    assert.is_true((some - all):abs():max():item() > 1e-3)
+    assert.same(some:totable(), density(40):totable())
+  end)
+
   it("differentiate rasters, through a convolution, in a batch and through a running cost", function()
     for dim = 2, 3 do
       local world = block { dim = dim }
@@ -333,7 +370,8 @@ describe("derived readouts", function()
       local size = dim == 2 and { 9, 7 } or { 7, 6, 5 }
       local function look(state, q)
         -- a part of the body lies outside of the window
-        local r = state:raster({ "body" }, { size = size, spacing = 0.031, center = q and q.center })
+        local r = state:raster({ "body" }, { size = size, spacing = 0.031,
+          center = q and q.center, particles = q and 50 })
         if dim == 3 then r = r:slice(2, 2, -3):squeeze(-3) end
         return r:conv2d(kernel, { stride = 2 }):tanh():square():mean()
       end
@@ -374,5 +412,14 @@ describe("derived readouts", function()
     says({ size = { 4, 4 }, center = "head" }, "no group \"head\"")
     local message = sentence(function() T.ones({ 3, 2 }):splat(T.ones { 4, 1 }, { size = { 3, 3 }, spacing = 1 }) end)
     assert(message:find("splat: points {n, 2}", 1, true), message)
+    local function splat(channels, options)
+      options.size, options.spacing = { 3, 3 }, 1
+      return sentence(function() T.ones({ 3, 2 }):splat(T.ones { 3, channels }, options) end)
+    end
+    says({ size = { 4, 4 }, particles = 0 }, "particles")
+    assert.equal("splat: origin must have shape {2}, got {3}", splat(1, { origin = T.zeros { 3 } }))
+    assert.equal("splat: velocity must have shape {3, 2}, got {3, 3}", splat(1, { velocity = T.zeros { 3, 3 } }))
+    assert.equal("splat: with velocities the amounts have one channel, got 2",
+      splat(2, { velocity = T.zeros { 3, 2 } }))
   end)
 end)

@@ -114,6 +114,22 @@ describe("gradient of", function()
       return a:conv_transpose2d(w, { bias = b, stride = 2, padding = 1, output_padding = { 1, 0 } })
     end,
     { spread({ 2, 3, 3, 2 }, -1, 1), spread({ 3, 2, 4, 3 }, -1, 1), spread({ 2 }, 0, 1) })
+  for _, name in ipairs { "relu", "tanh", "softplus", "sigmoid", "elu" } do
+    check("conv2d through " .. name, function(a, w, b)
+      return a:conv2d(w, { bias = b, stride = 2, activation = name })
+    end, { spread({ 2, 2, 5, 6 }, -1, 1), spread({ 3, 2, 3, 2 }, -1, 1), spread({ 3 }, 0.01, 1) })
+  end
+  check("conv_transpose2d through elu", function(a, w) return a:conv_transpose2d(w, { activation = "elu" }) end,
+    { spread({ 2, 3, 3, 2 }, -1, 1), spread({ 3, 2, 4, 3 }, -1, 1) })
+  for dim = 2, 3 do
+    local size = dim == 2 and { 7, 6 } or { 4, 6, 5 }
+    check(("splat in %dD"):format(dim), function(at, amounts, origin)
+      return at:splat(amounts, { size = size, spacing = 0.3, origin = origin, density = true })
+    end, { spread({ 2, 5, dim }, 0.21, 1.73), spread({ 2, 5, 6 }, 0.5, 1), spread({ 2, dim }, -0.1, 0.07) })
+    check(("splat of momentum in %dD"):format(dim), function(at, amounts, velocity)
+      return at:splat(amounts, { size = size, spacing = 0.3, velocity = velocity })
+    end, { spread({ 9, dim }, -0.41, 2.03), spread({ 9, 1 }, 0.5, 1), spread({ 9, dim }, -1, 1) })
+  end
   check("conv_transpose3d", function(a, w) return a:conv_transpose3d(w, { stride = 2, dilation = { 1, 2, 1 } }) end,
     { spread({ 2, 2, 3, 2 }, -1, 1), spread({ 2, 1, 2, 2, 3 }, -1, 1) })
 

@@ -1,118 +1,218 @@
-// Splat: amounts of points onto the pixels of a window by quadratic B-splines, and its adjoint. Pixel centres
-// lie half a pixel within the window; what falls outside of it is lost. The loops go over points in their
-// order: the same sums always.
+// Splat: amounts of points onto the pixels of a window by quadratic B-splines, and its adjoint. Both go over points in
+// their order and over a tile: four channels of the picture side by side in memory, with a frame of pixels around the
+// window, so that the stencil of a point at its border needs no special case. What falls onto the frame is lost.
 #include "tensor.h"
-#include <math.h>
+#include <string.h>
 
-enum { REACH = 3 };          // pixels of a point along an axis
+enum {
+  REACH = 3,               // pixels of a point along an axis
+  FRAME = 2,               // pixels around the window that the stencil of a point may reach
+  WIDTH = 4                // channels of a tile
+};
 
-// where a point falls along one axis: its first pixel, and weights and their slopes of three
+typedef double pixel[WIDTH];
+
+// Four channels of one picture of a batch: {z, y, x} with the frame, y upward.
+typedef struct tile {
+  pixel *at;
+  int64_t size[3], count;  // pixels along x, y, z, and all; z has one in 2D
+} tile;
+
+// Where a point falls along one axis: its first pixel, counted from the frame's, and weights of three with their
+// derivatives by the coordinate [1/pixel].
 typedef struct axis {
   int64_t first;
   double weight[REACH], slope[REACH];
 } axis;
 
-// Sets a to where a coordinate x [pixels from the lower corner] lies along an axis of `size` pixels: first pixel and
-// weights. 1, or 0 where it reaches no pixel, or is not finite.
+// Sets a to where a coordinate x [pixels from the lower corner] lies along an axis of `size` pixels. Returns 0 where
+// the point reaches no pixel of the window, or x is not finite; else 1.
 static inline int place(double x, int64_t size, axis *a) {
   const double y = x - 1;
-  if (!(y >= -REACH && y < (double)size)) return 0;
-  const int64_t first = (int64_t)y - (y < (double)(int64_t)y);     // floor, which is a call where there is no SSE4
+  if (!(y >= -FRAME && y < (double)size)) return 0;
+  const int64_t first = (int64_t)(y + FRAME) - FRAME;              // rounded down: y + FRAME is not negative
   const double f = x - 0.5 - (double)first;                        // in [1/2, 3/2) from the centre of the first pixel
   const double u = 1.5 - f, v = f - 1, w = f - 0.5;
-  *a = (axis){first, {0.5 * u * u, 0.75 - v * v, 0.5 * w * w}, {-u, -2 * v, w}};
+  *a = (axis){first + FRAME, {0.5 * u * u, 0.75 - v * v, 0.5 * w * w}, {-u, -2 * v, w}};
   return 1;
 }
 
-// Sets at to where a point falls along each axis: first pixel and weights. An axis that the picture lacks has one
-// pixel of weight 1, the middle one. 1, or 0 if the point falls beside the picture.
-static inline int place_all(const cq_splat *s, const double *x, axis at[3]) {
+// What the loops over points work on: four channels, from `first` on, of the picture of batch entry b. grad: gradients
+// of the points, NULL forward.
+typedef struct job {
+  const cq_splat *s;
+  const cq_splat_points *p, *grad;
+  int64_t b, first;
+  tile t;
+} job;
+
+// A tile for pictures of s, its pixels zero; at is NULL without memory.
+static tile tile_of(const cq_splat *s) {
+  tile t = {.count = 1};
   for (int d = 0; d < 3; d++) {
-    at[d] = (axis){-1, {0, 1, 0}, {0}};
-    if (d < s->dim && !place(x[d] / s->spacing, s->size[d], &at[d])) return 0;
+    t.size[d] = d < s->dim ? s->size[d] + 2 * FRAME : 1;
+    t.count *= t.size[d];
   }
-  return 1;
+  t.at = (pixel *)(void *)cq_tensor_alloc(WIDTH * t.count, 1);
+  return t;
 }
 
-// The neighbours of a point that lie in the window, along each axis from `from` to `to`.
-typedef struct reach {
-  int from[3], to[3];
-} reach;
-
-// Which pixels of a point's stencil lie within the window.
-static inline reach reach_of(const cq_splat *s, const axis at[3]) {
-  reach r;
-  for (int d = 0; d < 3; d++) {
-    r.from[d] = at[d].first < 0 ? (int)-at[d].first : 0;
-    const int64_t left = s->size[d] - at[d].first;
-    r.to[d] = left < REACH ? (int)left : REACH;
-  }
-  return r;
+// A picture's channels: the amounts', or with velocities 1 + dim.
+static int64_t channels_of(const cq_splat *s, const cq_splat_points *p) {
+  return p->velocity ? 1 + s->dim : s->channels;
 }
 
-// The pixel of a neighbour with o[0] = 0, from the start of a channel. Columns run along x, rows down along y, depth
-// along z.
-static int64_t line_of(const cq_splat *s, const axis at[3], int o1, int o2) {
-  return ((at[2].first + o2) * s->size[1] + s->size[1] - 1 - at[1].first - o1) * s->size[0] + at[0].first;
+// The number of channels that the picture has of the tile's four.
+static int width_of(const job *j) {
+  const int64_t left = channels_of(j->s, j->p) - j->first;
+  return (int)(left < WIDTH ? left : WIDTH);
 }
 
-#define LINES_EACH(r, o1, o2)                     \
-  for (int o2 = r.from[2]; o2 < r.to[2]; o2++)    \
-    for (int o1 = r.from[1]; o1 < r.to[1]; o1++)
-
-// Adds the part of a point's amounts q that falls onto one line of pixels, of those from `from` to `to` (exclusive) of
-// its stencil.
-static inline void spread(double *line, const double w[REACH], const cq_splat *s, const double *q, int from, int to) {
-  const int64_t pixels = s->size[0] * s->size[1] * s->size[2];
-  for (int64_t c = 0; c < s->channels; c++, line += pixels)
-    for (int o0 = from; o0 < to; o0++) line[o0] += w[o0] * q[c];
-}
-
-// Adds amounts q {batch, count, channels} of points at x {batch, count, dim} to the pixels around them, out {batch,
-// channels, z, y, x}, by quadratic B-splines. x is counted from the lower corner of the window; what falls outside of
-// it is lost.
-void cq_tensor_splat(const cq_splat *s, const double *x, const double *q, double *out) {
-  const int64_t pixels = s->size[0] * s->size[1] * s->size[2];
-  for (int64_t b = 0; b < s->batch; b++, out += s->channels * pixels)
-    for (int64_t p = 0; p < s->count; p++, x += s->dim, q += s->channels) {
-      axis at[3];
-      if (!place_all(s, x, at)) continue;
-      const reach r = reach_of(s, at);
-      LINES_EACH(r, o1, o2) {
-        double *line = out + line_of(s, at, o1, o2), w[REACH];
-        for (int o0 = 0; o0 < REACH; o0++) w[o0] = at[0].weight[o0] * at[1].weight[o1] * at[2].weight[o2];
-        if (r.from[0] == 0 && r.to[0] == REACH) spread(line, w, s, q, 0, REACH);     // unrolled
-        else spread(line, w, s, q, r.from[0], r.to[0]);
-      }
+// Adds the window of a tile, times s->scale, to its channels of a batch of pictures (to_picture), or sets it to these
+// channels, times s->scale. Rows of a picture run down along y.
+static inline void move(const job *j, int to_picture, double *pictures) {
+  const cq_splat *s = j->s;
+  const int64_t *size = s->size, pixels = size[0] * size[1] * size[2], width = width_of(j);
+  double *channels = pictures + (j->b * channels_of(s, j->p) + j->first) * pixels;
+  for (int64_t z = 0; z < size[2]; z++)
+    for (int64_t y = 0; y < size[1]; y++) {
+      pixel *inside = j->t.at + ((z + (s->dim == 3 ? FRAME : 0)) * j->t.size[1] + y + FRAME) * j->t.size[0] + FRAME;
+      double *line = channels + (z * size[1] + size[1] - 1 - y) * size[0];
+      for (int64_t c = 0; c < width; c++, line += pixels)
+        for (int64_t x = 0; x < size[0]; x++)
+          if (to_picture) line[x] += s->scale * inside[x][c];
+          else inside[x][c] = s->scale * line[x];
     }
 }
 
-// Adjoint of cq_tensor_splat, from grad_out, g: grad_q_c += sum w g_c and grad_x += sum dw/dx g . q over the pixels
-// that a point reaches; a NULL gradient is not wanted.
-void cq_tensor_splat_adj(const cq_splat *s, const double *x, const double *q, double *grad_x, double *grad_q,
-                         const double *grad_out) {
-  const int64_t pixels = s->size[0] * s->size[1] * s->size[2];
-  for (int64_t b = 0; b < s->batch; b++, grad_out += s->channels * pixels)
-    for (int64_t p = 0; p < s->count; p++) {
-      const int64_t n = b * s->count + p;
-      axis at[3];
-      if (!place_all(s, x + n * s->dim, at)) continue;
-      const reach r = reach_of(s, at);
-      LINES_EACH(r, o1, o2) {
-        const double *line = grad_out + line_of(s, at, o1, o2);
-        const int o[3] = {0, o1, o2};
-        for (int o0 = r.from[0]; o0 < r.to[0]; o0++) {
-          const double w[3] = {at[0].weight[o0], at[1].weight[o1], at[2].weight[o2]};
-          double along = 0;
-          for (int64_t c = 0; c < s->channels; c++) {
-            const double g = line[c * pixels + o0];
-            along += g * q[n * s->channels + c];
-            if (grad_q) grad_q[n * s->channels + c] += w[0] * w[1] * w[2] * g;
+// ---- forward --------------------------------------------------------------------------------------------------------
+
+// Where point n falls along each axis; 0 if it reaches no pixel. dim: 2 or 3, a constant.
+static inline int place_all(const job *j, int64_t n, int dim, axis at[3]) {
+  const cq_splat_points *p = j->p;
+  at[2] = (axis){0, {1}, {0}};                                     // in 2D the tile has one layer
+  for (int d = 0; d < dim; d++) {
+    const double from_corner = p->x[n * dim + d] - (p->origin ? p->origin[j->b * dim + d] : 0);
+    if (!place(from_corner / j->s->spacing, j->s->size[d], &at[d])) return 0;
+  }
+  return 1;
+}
+
+// The first pixel that a point reaches in line o1 of layer o2 of its stencil.
+static inline pixel *line_of(const tile *t, const axis at[3], int o1, int o2) {
+  return t->at + ((at[2].first + o2) * t->size[1] + at[1].first + o1) * t->size[0] + at[0].first;
+}
+
+// The amounts of point n in the tile's channels, zeros where the picture has no more.
+static inline void amounts_of(const job *j, int64_t n, double a[WIDTH]) {
+  const cq_splat *s = j->s;
+  const cq_splat_points *p = j->p;
+  if (p->velocity) {
+    a[0] = p->amount[n];
+    for (int d = 0; d < WIDTH - 1; d++) a[1 + d] = d < s->dim ? a[0] * p->velocity[n * s->dim + d] : 0;
+  } else {
+    for (int c = 0; c < WIDTH; c++) a[c] = j->first + c < s->channels ? p->amount[n * s->channels + j->first + c] : 0;
+  }
+}
+
+// Adds the amounts of all points to the tile. dim: 2 or 3, a constant.
+static inline void spread(const job *j, int dim) {
+  for (int64_t n = j->b * j->s->count; n < (j->b + 1) * j->s->count; n++) {
+    axis at[3];
+    double a[WIDTH];
+    if (!place_all(j, n, dim, at)) continue;
+    amounts_of(j, n, a);
+    for (int o2 = 0; o2 < (dim == 3 ? REACH : 1); o2++)
+      for (int o1 = 0; o1 < REACH; o1++) {
+        pixel *line = line_of(&j->t, at, o1, o2);
+        const double along = at[1].weight[o1] * at[2].weight[o2];
+        for (int o0 = 0; o0 < REACH; o0++)
+          for (int c = 0; c < WIDTH; c++) line[o0][c] += at[0].weight[o0] * along * a[c];
+      }
+  }
+}
+
+// Adds the amounts of points, times s->scale, to the pixels around them, out {batch, channels, z, y, x}, by quadratic
+// B-splines. What falls outside of the window is lost. CQ_OK or CQ_MEMORY.
+cq_status cq_tensor_splat(const cq_splat *s, const cq_splat_points *p, double *out) {
+  job j = {.s = s, .p = p, .t = tile_of(s)};
+  if (!j.t.at) return CQ_MEMORY;
+  for (j.b = 0; j.b < s->batch; j.b++)
+    for (j.first = 0; j.first < channels_of(s, p); j.first += WIDTH) {
+      if (j.b || j.first) memset(j.t.at, 0, (size_t)j.t.count * sizeof *j.t.at);
+      if (s->dim == 2) spread(&j, 2);
+      else spread(&j, 3);
+      move(&j, 1, out);
+    }
+  cq_tensor_free(&j.t.at[0][0]);
+  return CQ_OK;
+}
+
+// ---- adjoint --------------------------------------------------------------------------------------------------------
+
+// Adds to the gradients of point n: grad_a, that of its amounts in the tile's channels, and grad_x {dim}, that of its
+// place [1/pixel].
+static inline void give(const job *j, int64_t n, const double grad_a[WIDTH], const double grad_x[3]) {
+  const cq_splat *s = j->s;
+  const cq_splat_points *p = j->p, *grad = j->grad;
+  for (int d = 0; d < s->dim; d++) {
+    if (grad->x) grad->x[n * s->dim + d] += grad_x[d] / s->spacing;
+    if (grad->origin) grad->origin[j->b * s->dim + d] -= grad_x[d] / s->spacing;
+  }
+  if (!p->velocity) {
+    for (int c = 0; grad->amount && c < width_of(j); c++) grad->amount[n * s->channels + j->first + c] += grad_a[c];
+    return;
+  }
+  if (grad->amount) grad->amount[n] += grad_a[0];
+  for (int d = 0; d < s->dim; d++) {
+    if (grad->amount) grad->amount[n] += p->velocity[n * s->dim + d] * grad_a[1 + d];
+    if (grad->velocity) grad->velocity[n * s->dim + d] += p->amount[n] * grad_a[1 + d];
+  }
+}
+
+// Adjoint of spread: from the tile, which holds the gradient of the picture, adds to the gradients of the points. dim:
+// 2 or 3, a constant.
+static inline void spread_adj(const job *j, int dim) {
+  for (int64_t n = j->b * j->s->count; n < (j->b + 1) * j->s->count; n++) {
+    axis at[3];
+    double a[WIDTH], grad_a[WIDTH] = {0}, grad_x[3] = {0};
+    if (!place_all(j, n, dim, at)) continue;
+    amounts_of(j, n, a);
+    for (int o2 = 0; o2 < (dim == 3 ? REACH : 1); o2++)
+      for (int o1 = 0; o1 < REACH; o1++) {
+        const pixel *line = line_of(&j->t, at, o1, o2);
+        const double wy = at[1].weight[o1], wz = at[2].weight[o2];
+        double sum = 0, slope = 0;       // over the line: of weight (g . a), and of the weight's derivative (g . a)
+        for (int o0 = 0; o0 < REACH; o0++) {
+          double dot = 0;
+          for (int c = 0; c < WIDTH; c++) {
+            dot += line[o0][c] * a[c];
+            grad_a[c] += at[0].weight[o0] * wy * wz * line[o0][c];
           }
-          for (int d = 0; d < s->dim && grad_x; d++)
-            grad_x[n * s->dim + d] += along * at[d].slope[d == 0 ? o0 : o[d]] * w[(d + 1) % 3] * w[(d + 2) % 3]
-              / s->spacing;
+          sum += at[0].weight[o0] * dot;
+          slope += at[0].slope[o0] * dot;
         }
+        grad_x[0] += slope * wy * wz;
+        grad_x[1] += sum * at[1].slope[o1] * wz;
+        grad_x[2] += sum * wy * at[2].slope[o2];
       }
+    give(j, n, grad_a, grad_x);
+  }
+}
+
+// Adjoint of cq_tensor_splat, from grad_out: adds to the gradients in grad, of which NULLs are not wanted. CQ_OK or
+// CQ_MEMORY.
+cq_status cq_tensor_splat_adj(const cq_splat *s, const cq_splat_points *p, const cq_splat_points *grad,
+                              const double *grad_out) {
+  job j = {.s = s, .p = p, .grad = grad, .t = tile_of(s)};
+  if (!j.t.at) return CQ_MEMORY;
+  for (j.b = 0; j.b < s->batch; j.b++)
+    for (j.first = 0; j.first < channels_of(s, p); j.first += WIDTH) {
+      if (j.first && width_of(&j) < WIDTH) memset(j.t.at, 0, (size_t)j.t.count * sizeof *j.t.at);
+      move(&j, 0, (double *)(uintptr_t)grad_out);
+      if (s->dim == 2) spread_adj(&j, 2);
+      else spread_adj(&j, 3);
     }
+  cq_tensor_free(&j.t.at[0][0]);
+  return CQ_OK;
 }

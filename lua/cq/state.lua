@@ -291,6 +291,7 @@ local raster_spec = is.define("state:raster", {
   spacing = is.number { above = 0, optional = true },
   center = is.any { optional = true },
   channels = is.one_of { "density", "momentum", "both", default = "both" },
+  particles = is.integer { min = 1, optional = true },
 })
 
 -- The particle numbers of all groups of a selection in one list, from 1; the list is kept with the selection.
@@ -346,12 +347,26 @@ local function window_center(self, center, selection)
   return center_of(self, self.world:selection(center, "state:raster: center"))
 end
 
+-- A selection of at most `most` particles of another one, evenly chosen along its list (nil: all of them), and the
+-- number of particles that each stands for. It is kept with the other one.
+local function thin(self, selection, most)
+  if not most or selection.total <= most then return selection, 1 end
+  selection.thinned = selection.thinned or {}
+  if not selection.thinned[most] then
+    local numbers, some, each = numbers_of(selection), {}, selection.total / most
+    for k = 1, most do some[k] = numbers[math.floor((k - 0.5) * each) + 1] end
+    selection.thinned[most] = self.world:remember_selection(some)
+  end
+  return selection.thinned[most], selection.total / most
+end
+
 ---@class state.raster.def
 ---@field size integer[]      pixels of the window along x, y (and z)
 ---@field spacing? number     size of a pixel; that of a cell of the world unless given [length]
 ---@field center? any         middle of the window: a list or tensor of coordinates, or a group whose mean position it follows; that of the
 ---  particles themselves unless given
 ---@field channels? "density"|"momentum"|"both"   density, momentum along each axis, or first the one and then the other
+---@field particles? integer   draws at most this many particles, evenly chosen, each with the mass of those it stands for; all unless given
 
 ---Density [mass/length^dim] and momentum for each volume of a group, on the pixels of a window that moves with it: a
 ---picture for convolutions, differentiated to positions, velocities and masses. Particles are spread by quadratic
@@ -363,17 +378,16 @@ function State:raster(which, options)
   local def, dim = raster_spec(options), self.world.dim
   if #def.size ~= dim then is.fail("state:raster: size has %d numbers, the world is %dD", #def.size, dim) end
   local spacing, selection = def.spacing or self.world.dx, self.world:selection(which, "state:raster")
-  local half = {}
+  local half, velocity = {}, nil
   for d, count in ipairs(def.size) do half[d] = 0.5 * count * spacing end
-  local lower = window_center(self, def.center, selection) - T.tensor(half)
-  if lower.rank == 2 then lower = lower:unsqueeze(2) end
-  local x = read(self, "gather", "position", "mass", selection, "state:raster") - lower
-  local amounts = (masses_of(self, selection) / spacing ^ dim):unsqueeze(-1)
-  if def.channels ~= "density" then
-    local momentum = amounts * read(self, "gather", "velocity", "mass", selection, "state:raster")
-    amounts = def.channels == "momentum" and momentum or T.concat({ amounts, momentum }, -1)
-  end
-  return x:splat(amounts, { size = def.size, spacing = spacing })
+  local origin = window_center(self, def.center, selection) - T.tensor(half)
+  if self.batched and origin.rank == 1 then origin = origin:unsqueeze(1):expand { self.batch, dim } end
+  local drawn, each = thin(self, selection, def.particles)
+  if def.channels ~= "density" then velocity = read(self, "gather", "velocity", "mass", drawn, "state:raster") end
+  local x, mass = read(self, "gather", "position", "mass", drawn, "state:raster"), masses_of(self, drawn)
+  local both = x:splat((each == 1 and mass or mass * each):unsqueeze(-1),
+    { size = def.size, spacing = spacing, origin = origin, velocity = velocity, density = true })
+  return def.channels == "momentum" and both:slice(2, 1 + dim, self.batched and 2 or 1) or both
 end
 
 -- ---- contact --------------------------------------------------------------------------------------------------------

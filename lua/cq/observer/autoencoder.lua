@@ -73,7 +73,8 @@ function Autoencoder:picture(state)
   if #self.window ~= dim then
     is.fail("cq.Observer.autoencoder: window has %d numbers, the world is %dD", #self.window, dim)
   end
-  local both = state:raster(self.group, { size = self.window, spacing = self.spacing, center = self.center })
+  local both = state:raster(self.group, { size = self.window, spacing = self.spacing, center = self.center,
+    particles = self.particles })
   local first, rest = state.batched and 2 or 1, density_of(state.world)
   local density, parts = both:slice(1, 1, first), {}
   for k, name in ipairs(self.channels) do
@@ -101,19 +102,17 @@ end
 
 -- ---- the network ----------------------------------------------------------------------------------------------------
 
--- A convolution of x in 2D or 3D, by the rank of its kernel w, plus the bias b. opts: { stride, padding }.
-local function conv(x, w, b, opts)
+-- A convolution of x in 2D or 3D, by the rank of its kernel w, plus the bias b, through an activation.
+local function conv(x, w, b, activation)
   local name = w.rank == 5 and "conv3d" or "conv2d"
-  return x[name](x, w, { bias = b, stride = opts.stride, padding = opts.padding })
+  return x[name](x, w, { bias = b, stride = STRIDE, padding = PADDING, activation = activation })
 end
 
--- A transposed convolution of x in 2D or 3D, by the rank of its kernel w, plus the bias b. opts: { stride, padding }.
-local function conv_transpose(x, w, b, opts)
+-- The transposed convolution likewise.
+local function conv_transpose(x, w, b, activation)
   local name = w.rank == 5 and "conv_transpose3d" or "conv_transpose2d"
-  return x[name](x, w, { bias = b, stride = opts.stride, padding = opts.padding })
+  return x[name](x, w, { bias = b, stride = STRIDE, padding = PADDING, activation = activation })
 end
-
-local STRIDED = { stride = STRIDE, padding = PADDING }
 
 -- Initial weights by He's rule, tensors by name, with biases of zero.
 local function draw(self)
@@ -173,7 +172,7 @@ end
 function Autoencoder:encode(pictures)
   require_shape(pictures, shape_after(self, 0), "pictures")
   local w, x = self.weights, pictures / expand_scale(self)
-  for k = 1, #self.layers do x = conv(x, w["w_conv" .. k], w["b_conv" .. k], STRIDED):relu() end
+  for k = 1, #self.layers do x = conv(x, w["w_conv" .. k], w["b_conv" .. k], "relu") end
   x = x:reshape { pictures:size(1), -1 }
   if self.dense > 0 then x = x:dense(w.w_dense, w.b_dense, "relu") end
   local both = x:dense(w.w_latent, w.b_latent)
@@ -191,8 +190,7 @@ local function decode_scaled(self, z)
   table.insert(shape, 1, z:size(1))
   x = x:reshape(shape)
   for k = #self.layers, 1, -1 do
-    x = conv_transpose(x, w["w_back" .. k], w["b_back" .. k], STRIDED)
-    if k > 1 then x = x:relu() end
+    x = conv_transpose(x, w["w_back" .. k], w["b_back" .. k], k > 1 and "relu" or "none")
   end
   return x
 end
@@ -422,7 +420,7 @@ local spec = is.define("cq.Observer.autoencoder", {
   channels = is.list(is.one_of(CHANNELS), { min = 1, default = CHANNELS }),
   latent = is.integer { min = 1, default = 8 },
   group = is.any { optional = true }, center = is.any { optional = true },
-  spacing = is.number { above = 0, optional = true },
+  spacing = is.number { above = 0, optional = true }, particles = is.integer { min = 1, optional = true },
   layers = is.list(is.integer { min = 1 }, { default = { 16, 32, 32 } }), dense = is.integer { min = 0, default = 64 },
   beta = is.number { min = 0, default = 1e-3 }, seed = is.integer { min = 0, default = 0 },
   every = is.integer { min = 1, default = 1 },
@@ -439,6 +437,7 @@ method.guard(Autoencoder, "autoencoder")
 ---@field group? any               whose particles, all
 ---@field center? any              middle of the window, as of state:raster: it follows the particles unless given
 ---@field spacing? number          size of a pixel, that of a cell unless given [length]
+---@field particles? integer       draws at most this many particles of the group, evenly chosen; all unless given
 ---@field layers? integer[]        channels of the convolutions, 16, 32, 32
 ---@field dense? integer           numbers of the layer after them, 64; 0: none
 ---@field beta? number             weight of the divergence from a normal distribution, 1e-3; 0: an autoencoder that is not variational

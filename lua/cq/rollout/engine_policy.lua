@@ -3,6 +3,7 @@
 -- at the states between, forward and backward.
 local ffi = require "ffi"
 local T = require "cq.tensor"
+local activations = require "cq.tensor.activation"
 local engine = require "cq.base.engine"
 local C = engine.C
 
@@ -12,16 +13,13 @@ EnginePolicy.__index = EnginePolicy
 
 local engine_policy = {}
 
-local kinds = { tanh = C.CQ_UNARY_TANH, sigmoid = C.CQ_UNARY_SIGMOID, relu = C.CQ_UNARY_RELU,
-  softplus = C.CQ_UNARY_SOFTPLUS, elu = C.CQ_UNARY_ELU }
-
 -- Fills layer k of the engine's network with copies of weights and biases, since the user may change them before the
 -- backward pass reads them, and makes zeros for their gradients (self.given[k]). layer: { w, b, activation }.
 local function fill_layer(self, k, layer)
   local w, b = layer.w:detach():copy(), layer.b:detach():copy()
   local grad_w, grad_b = T.zeros(w:shape()), T.zeros(b:shape())
   local to = self.layers[k - 1]
-  to["in"], to.out, to.activation = w:size(1), w:size(2), kinds[layer.activation]
+  to["in"], to.out, to.activation = w:size(1), w:size(2), activations[layer.activation]
   to.weight, to.bias, to.grad_weight, to.grad_bias = w:data(), b:data(), grad_w:data(), grad_b:data()
   self.given[k] = { w = layer.w, b = layer.b, grad_w = grad_w, grad_b = grad_b, kept = { w, b } }
 end

@@ -3,6 +3,7 @@ local ffi = require "ffi"
 local schema = require "cq.base.schema"
 local engine = require "cq.base.engine"
 local text = require "cq.base.text"
+local activations = require "cq.tensor.activation"
 local class = require "cq.tensor.class"
 local tape = require "cq.tensor.tape"
 local C = engine.C
@@ -17,7 +18,8 @@ local function along(least, default)
 end
 
 local fields = { bias = schema.tensor { optional = true }, stride = along(1, 1), padding = along(0, 0),
-  dilation = along(1, 1) }
+  dilation = along(1, 1), activation = schema.one_of { "relu", "tanh", "softplus", "sigmoid", "elu", "none",
+    default = "none" } }
 local options = schema.define("conv", fields)
 fields.output_padding = along(0, 0)
 local transposed_options = schema.define("conv_transpose", fields)
@@ -27,6 +29,7 @@ local transposed_options = schema.define("conv_transpose", fields)
 ---@field stride? integer|integer[]      pixels between neighbouring places of the kernel, default 1; or one along each axis
 ---@field padding? integer|integer[]     zeros added on both sides, default 0; or along each axis
 ---@field dilation? integer|integer[]    pixels between neighbouring entries of the kernel, default 1; or along each axis
+---@field activation? "relu"|"tanh"|"softplus"|"sigmoid"|"elu"|"none"   of the result, default none
 
 ---@class cq.TransposedConvolutionOptions : cq.ConvolutionOptions
 ---@field output_padding? integer|integer[]   pixels that the output has more at the end of each axis, below stride or dilation, default 0
@@ -69,16 +72,32 @@ local function convolution_of(what, n, w, opts)
   return conv
 end
 
--- Adds a number to each of the output channels of y; bias {channels}, or nil. Errors: another shape.
-local function add_bias(what, y, n, channels, bias)
-  if not bias then return y end
-  if bias.rank ~= 1 or bias.count ~= channels then
+-- Raises an error if a bias is no tensor {channels}.
+local function check_bias(what, channels, bias)
+  if bias and (bias.rank ~= 1 or bias.count ~= channels) then
     fail("%s: the bias must have shape {%d}, one for each output channel, got %s", what, channels,
       class.shape_text(bias.dims))
   end
-  local shape = { channels }
-  for d = 1, n do shape[1 + d] = 1 end
-  return y + bias:reshape(shape)
+end
+
+local rows = ffi.new "cq_channels"
+
+-- Fills the shared struct of the result y {batch, channels, ...} of a convolution, for an activation's number; returns
+-- it.
+local function set_rows(y, number)
+  rows.batch, rows.channels, rows.activation = y.dims[1], y.dims[2], number
+  rows.count = y.count / math.max(y.dims[1] * y.dims[2], 1)
+  return rows
+end
+
+-- Adjoint of a convolution with its bias and activation: adds to the gradients of the input, the kernel and the bias.
+local function back(node, gradient)
+  local extra = node.extra
+  if extra.bias or extra.activation >= 0 then
+    C.cq_tensor_activate_adj(set_rows(node.out, extra.activation), node.out.pointer,
+      extra.bias and adjoint(extra.bias) or nil, gradient)
+  end
+  extra.way.back(node.a, node.b, extra.conv, gradient)
 end
 
 -- The convolution of x with the kernel w, recorded on the tape. way: `straight` or `transposed`, with its options, the
@@ -102,10 +121,15 @@ local function apply(way, what, n, x, w, opts)
     end
     dims[2 + axis] = size
   end
-  local y = class.make(dims)
+  check_bias(what, dims[2], opts.bias)
+  local y, number = class.make(dims), activations[opts.activation]
   engine.check(way.run(conv, x, w, y), what)
-  if tape.wants(x, w) then y = tape.push(way.back, y, x, w, conv) end
-  y = add_bias(what, y, n, dims[2], opts.bias)
+  if opts.bias or number >= 0 then
+    C.cq_tensor_activate(set_rows(y, number), opts.bias and opts.bias.pointer, y.pointer)
+  end
+  if tape.wants(x, w) or opts.bias and tape.wants(opts.bias) then
+    y = tape.push(back, y, x, w, { way = way, conv = conv, bias = opts.bias, activation = number })
+  end
   return given.rank == n + 1 and y:squeeze(1) or y
 end
 
@@ -124,9 +148,8 @@ end
 function straight.run(conv, x, w, y) return C.cq_tensor_convolve(conv, x.pointer, w.pointer, y.pointer) end
 
 -- Adjoint of a strided convolution: adds to the gradients of the input and the kernel.
-function straight.back(node, gradient)
-  local x, w = node.a, node.b
-  engine.check(C.cq_tensor_convolve_adj(node.extra, x.pointer, w.pointer, adjoint(x), adjoint(w), gradient), "conv")
+function straight.back(x, w, conv, gradient)
+  engine.check(C.cq_tensor_convolve_adj(conv, x.pointer, w.pointer, adjoint(x), adjoint(w), gradient), "conv")
 end
 
 local transposed = { options = transposed_options, channels = "channels_in, channels_out", takes = 1,
@@ -150,8 +173,7 @@ end
 
 -- Adjoint of a transposed convolution: adds to the gradients of the input and the kernel. y = K^T x, where K is the
 -- convolution from y's side to x's: dx = K dy, and dw is that of K with dy in and x out.
-function transposed.back(node, gradient)
-  local x, w, conv = node.a, node.b, node.extra
+function transposed.back(x, w, conv, gradient)
   local to_x, to_w = adjoint(x), adjoint(w)
   if to_x then
     conv.accumulate = 1

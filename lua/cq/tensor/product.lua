@@ -2,6 +2,7 @@
 local ffi = require "ffi"
 local schema = require "cq.base.schema"
 local engine = require "cq.base.engine"
+local activations = require "cq.tensor.activation"
 local class = require "cq.tensor.class"
 local tape = require "cq.tensor.tape"
 local C = engine.C
@@ -145,20 +146,14 @@ local function set_layer(out, w, activation)
   return layer
 end
 
-local activations = {
-  relu = C.CQ_UNARY_RELU, tanh = C.CQ_UNARY_TANH, softplus = C.CQ_UNARY_SOFTPLUS, sigmoid = C.CQ_UNARY_SIGMOID,
-  elu = C.CQ_UNARY_ELU,
-  none = -1,
-}
-
 -- a function for each activation, since a node has room for the three tensors only
 local dense_back = {}
-for name, activation in pairs(activations) do
+for name, number in pairs(activations) do
   -- Adjoint of a dense layer with this activation: adds to the gradients of its inputs, weights and bias.
   dense_back[name] = function(node, gradient)
     local x, w, b = node.a, node.b, node.extra
     layer_grad.x, layer_grad.w, layer_grad.b = adjoint(x), adjoint(w), adjoint(b)
-    C.cq_tensor_dense_adj(set_layer(node.out, w, activation), x.pointer, w.pointer, node.out.pointer, layer_grad,
+    C.cq_tensor_dense_adj(set_layer(node.out, w, number), x.pointer, w.pointer, node.out.pointer, layer_grad,
       gradient)
   end
 end
