@@ -10,10 +10,11 @@ enum {
 
 static const char *const what = "sorting";
 
-// Blocks of a launch whose threads walk over all particle slots.
+// The number of thread blocks for a kernel that works on all particle slots (cq_cuda_blocks).
 static int32_t blocks_of(const cq_device *d) { return cq_cuda_blocks(d, d->slots, 256); }
 
-// The arguments of the kernels that sort particles, for the positions of the live state.
+// The arguments of the kernels that sort the particles of the live state: sizes, positions, and the work memory of each
+// slot. Window and tables of tiles are set later (set_window, reserve_window).
 static cq_sorting sorting_of(const cq_device *d) {
   const cq_model *m = d->model;
   cq_sorting s = {};
@@ -36,8 +37,8 @@ static cq_sorting sorting_of(const cq_device *d) {
   return s;
 }
 
-// Copies d->found, what sorting has found (box around the particles, counts of tiles), between host and device in the
-// direction `kind`; waits for a copy to the host.
+// Copies the results of sorting (box around the particles, counts of tiles) between d->found on the device and
+// d->found_host in the direction `kind`; waits for a copy to the host.
 static cq_status copy_found(cq_device *d, cudaMemcpyKind kind) {
   const cq_status status =
       kind == cudaMemcpyHostToDevice
@@ -49,8 +50,8 @@ static cq_status copy_found(cq_device *d, cudaMemcpyKind kind) {
   return cq_cuda_check(cudaStreamSynchronize(d->context->stream), what);
 }
 
-// Sets the window of sorting, a box of tiles: the tiles lower to upper, between which all particles are, and one more
-// on each side, since particles reach the nodes of neighbours.
+// Sets the window, the box of grid tiles that sorting covers: tiles lower to upper along each axis, which hold all
+// particles, and one more on each side, since particles reach nodes of neighbouring tiles.
 static void set_window(cq_sorting *s, const int32_t lower[3], const int32_t upper[3]) {
   for (int i = 0; i < s->dim; i++) {
     s->lower[i] = lower[i] - 1;
@@ -58,12 +59,12 @@ static void set_window(cq_sorting *s, const int32_t lower[3], const int32_t uppe
   }
 }
 
-// The number of tiles in the window, as a double so that it cannot overflow.
+// The number of tiles in the windows of all scenes, as a double so that it cannot overflow.
 static double window_tiles(const cq_device *d, const cq_sorting *s) {
   return (double)d->batch * s->size[0] * s->size[1] * s->size[2];
 }
 
-// Fails: the box around all particles of all scenes has too many nodes to be sorted.
+// Returns CQ_MEMORY with a sentence: the box around all particles (window of s) has too many grid nodes for sorting.
 static cq_status fail_window(const cq_device *d, const cq_sorting *s) {
   return cq_fail(
       CQ_MEMORY,
@@ -72,8 +73,8 @@ static cq_status fail_window(const cq_device *d, const cq_sorting *s) {
       window_tiles(d, s) * CQ_TILE_NODES);
 }
 
-// Sets the window of s: the whole world if that is small, else the tiles around the particles. *outside: set to 1 if a
-// particle has left the world, when the window is the whole world.
+// Sets the window of s, the box of tiles to sort by: the whole world if that is small, else a box around the particles
+// of all scenes. *outside: set to 1 if a particle has left the world; the window then stays the whole world.
 static cq_status find_window(cq_device *d, cq_sorting *s, int32_t *outside) {
   const int32_t side = cq_tile_side(s->dim);
   int32_t lower[3], upper[3];
@@ -93,8 +94,8 @@ static cq_status find_window(cq_device *d, cq_sorting *s, int32_t *outside) {
   return status;
 }
 
-// Reserves the tables of all tiles in the window, sets their addresses and sizes in s, and clears the counts of
-// particles. CQ_MEMORY if the window has too many tiles.
+// Reserves device memory for the tables of all tiles in the window of s, sets their addresses and sizes in s, and
+// clears the tiles' counts of particles. CQ_MEMORY if the window has too many tiles.
 static cq_status reserve_window(cq_device *d, cq_sorting *s) {
   if (window_tiles(d, s) > INT_MAX - CQ_SCAN) return fail_window(d, s);
   s->tiles = s->size[0] * s->size[1] * s->size[2];
@@ -109,8 +110,8 @@ static cq_status reserve_window(cq_device *d, cq_sorting *s) {
   return cq_cuda_check(cudaMemsetAsync(s->count, 0, (size_t)s->total * sizeof(int32_t), d->context->stream), what);
 }
 
-// Finds tile and cell of every particle, and numbers the tiles, in the tables of s; waits until their count is in
-// d->found_host. *outside: set to 1 if a particle has left the world, else 0.
+// Finds the grid tile and the cell of every particle, and numbers the tiles that are needed, in the tables of s; waits
+// until their counts are in d->found_host. *outside: set to 1 if a particle has left the world, else 0.
 static cq_status find_tiles(cq_device *d, cq_sorting *s, int32_t *outside) {
   *outside = 0;
   cq_status status = find_window(d, s, outside);
@@ -125,8 +126,8 @@ static cq_status find_tiles(cq_device *d, cq_sorting *s, int32_t *outside) {
   return status;
 }
 
-// Makes a new arrangement, *out: the list of the tiles that were found, with their neighbours, and for each slot of the
-// device's arrays which particle of the user's it holds. The caller owns it, after a failure too.
+// Makes a new arrangement (order of particles in device memory), *out, from the tables of s: the tiles that find_tiles
+// found, their neighbours, and which of the user's particles each slot holds. The caller owns it, after a failure too.
 static cq_status make_arrangement(cq_device *d, const cq_sorting *s, cq_arrangement **out) {
   cq_status status = cq_cuda_arrangement_create(d, out);
   if (status) return status;
@@ -149,7 +150,8 @@ static cq_status make_arrangement(cq_device *d, const cq_sorting *s, cq_arrangem
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
-// Copies the live state into `next`, and constants into `to`, with the particles in the new order of `to`.
+// Launches copies of the live state into `next`, and of the particles' constants and materials into the arrangement
+// `to`, in the new order of particles that `to` holds.
 static cq_status move_all(cq_device *d, const cq_arrangement *to, const cq_slice *next) {
   const cq_arrangement *from = d->arrangement;
   const cq_moving m = {{d->live->memory->data, from->params, cq_internal_of(d, d->live->memory)},
@@ -164,8 +166,8 @@ static cq_status move_all(cq_device *d, const cq_arrangement *to, const cq_slice
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
-// Sorts the particles of the live state by tile and cell, and makes the sorted copy live. CQ_UNSTABLE, with its name in
-// the sentence, if a particle is outside of the world.
+// Sorts the particles of the live state by tile and cell, and makes the sorted copy live. CQ_UNSTABLE, with a sentence
+// that names the particle, if one is outside of the world.
 static cq_status arrange(cq_device *d) {
   cq_sorting s = sorting_of(d);
   int32_t outside;
@@ -183,15 +185,16 @@ static cq_status arrange(cq_device *d) {
   return status;
 }
 
-// Sorts the particles of the live state by tile and cell, and times that as the phase sort.
+// Sorts the particles of the live state by tile and cell, and times that as CQ_PHASE_SORT. Called when a rollout begins
+// and whenever particles have drifted too far from their tiles.
 cq_status cq_cuda_arrange(cq_device *d) {
   cq_status status = cq_cuda_timer_begin(d->context, CQ_PHASE_SORT);
   if (!status) status = arrange(d);
   return status ? status : cq_cuda_timer_end(d->context);
 }
 
-// Makes a new state of particles, whose memory is not filled, the live one at engine step 0, with an arrangement in the
-// user's order: it has materials, but no tiles. The caller loads values and then sorts.
+// Makes a new state of particles, whose memory is not filled, the live one at engine step 0. Its arrangement has the
+// user's order of particles and their materials, but no tiles. The caller loads values and then sorts.
 cq_status cq_cuda_arrange_first(cq_device *d) {
   cq_slice *slice = NULL;
   cq_arrangement *a = NULL;

@@ -4,8 +4,8 @@
 #include "../engine/world/constants.h"
 #include <string.h>
 
-// The number of thread blocks for a kernel whose threads walk over `count` items: one item for each thread, but at most
-// 16 blocks for each processor of the GPU.
+// The number of thread blocks, of `threads` threads each, for a kernel that works on `count` items: one item for each
+// thread, but at least 1 block, and at most 16 for each multiprocessor of the GPU.
 int32_t cq_cuda_blocks(const cq_device *d, int64_t count, int32_t threads) {
   const int64_t blocks = (count + threads - 1) / threads, most = 16 * (int64_t)d->context->processors;
   return (int32_t)(blocks < 1 ? 1 : blocks < most ? blocks : most);
@@ -13,8 +13,8 @@ int32_t cq_cuda_blocks(const cq_device *d, int64_t count, int32_t threads) {
 
 // ---- slices, arrangements, records ----------------------------------------------------------------------------------
 
-// Bytes of a state of all scenes: of the particles, or in total Lagrangian worlds of displacement and velocity of all
-// nodes of reference grids.
+// The size of one state of all scenes in bytes: of the particles, or in total Lagrangian worlds of displacement and
+// velocity of all nodes of reference grids.
 size_t cq_slice_size(const cq_device *d) {
   return d->reference ? 2 * (size_t)d->reference->shapes.nodes * cq_node_size(d) : cq_particles_size(d);
 }
@@ -34,13 +34,13 @@ static cq_status create_slice(cq_device *d, size_t bytes, cq_slice **out) {
   *out = slice;
   return CQ_OK;
 }
-// Sets *out to a slice for one state of all scenes, not filled, with one reference; to NULL on failure.
+// Sets *out to unfilled device memory for one state of all scenes, with one reference; to NULL on failure.
 cq_status cq_cuda_slice_create(cq_device *d, cq_slice **out) { return create_slice(d, cq_slice_size(d), out); }
-// Sets *out to a slice for the particles of all scenes, not filled, also where a state is one of nodes; to NULL on
-// failure.
+// Sets *out to device memory for x, v, C, F and internal variables of all particles, not filled; to NULL on failure. In
+// total Lagrangian worlds a state consists of nodes, and particles are computed from it for readouts.
 cq_status cq_cuda_particles_create(cq_device *d, cq_slice **out) { return create_slice(d, cq_particles_size(d), out); }
 
-// Adds a reference to a state, which checkpoints and records share; returns the state.
+// Adds one to the reference count of a state, which checkpoints and records share; returns the state.
 cq_slice *cq_cuda_slice_retain(cq_slice *slice) {
   slice->references++;
   return slice;
@@ -53,8 +53,8 @@ void cq_cuda_slice_release(cq_device *d, cq_slice *slice) {
   cq_free(slice);
 }
 
-// Sets *out to an arrangement with one reference: room for params, order, slot_of and material of all slots, not
-// filled, and no tiles; to NULL on failure.
+// Sets *out to a new arrangement (order of particles in device memory) with one reference: memory for params, order,
+// slot_of and material of all particle slots, not filled, and no tiles. To NULL on failure.
 cq_status cq_cuda_arrangement_create(cq_device *d, cq_arrangement **out) {
   *out = NULL;
   cq_arrangement *a = (cq_arrangement *)cq_alloc(1, sizeof *a, "arrangement");
@@ -76,13 +76,13 @@ cq_status cq_cuda_arrangement_create(cq_device *d, cq_arrangement **out) {
   return CQ_OK;
 }
 
-// Adds a reference to an arrangement; returns the arrangement.
+// Adds one to the reference count of an arrangement (order of particles in memory); returns the arrangement.
 cq_arrangement *cq_cuda_arrangement_retain(cq_arrangement *a) {
   a->references++;
   return a;
 }
 
-// Drops a reference to an arrangement; the last one returns its memory to the pool. NULL: does nothing.
+// Drops a reference to an arrangement (order of particles); the last one frees its memory. NULL: does nothing.
 void cq_cuda_arrangement_release(cq_device *d, cq_arrangement *a) {
   if (!a || --a->references) return;
   cq_pool_give(&d->context->pool, a->by_slot);
@@ -90,7 +90,8 @@ void cq_cuda_arrangement_release(cq_device *d, cq_arrangement *a) {
   cq_free(a);
 }
 
-// Releases the states and the arrangement of one engine step's record; the memory of its grid stays.
+// Drops the references of one engine step's record to its two states and its arrangement, so that the record can be
+// filled again; the memory for its grid nodes stays.
 void cq_cuda_step_record_clear(cq_device *d, cq_step_record *record) {
   cq_cuda_slice_release(d, record->in);
   cq_cuda_slice_release(d, record->out);
@@ -99,8 +100,8 @@ void cq_cuda_step_record_clear(cq_device *d, cq_step_record *record) {
   record->arrangement = NULL;
 }
 
-// Makes a state and an arrangement the live ones, at engine step `step`: takes a reference to each, and drops those to
-// the live ones before.
+// Makes a state and an arrangement (its order of particles) the live ones, at engine step `step` of the rollout: adds a
+// reference to each, and drops the references to the previous live ones.
 void cq_cuda_resume(cq_device *d, cq_slice *slice, cq_arrangement *arrangement, int64_t step) {
   cq_cuda_slice_retain(slice);
   cq_cuda_arrangement_retain(arrangement);
@@ -113,7 +114,8 @@ void cq_cuda_resume(cq_device *d, cq_slice *slice, cq_arrangement *arrangement, 
 
 // ---- rollout --------------------------------------------------------------------------------------------------------
 
-// Allocates the gradients in host memory. Those of one kind lie scene after scene, so that one copy fetches them.
+// Allocates host memory for the gradients of all fields of all scenes (d->gradients). The gradients of one field lie
+// scene after scene, so that one copy fetches them from the device.
 static cq_status alloc_gradients(cq_device *d) {
   const size_t n = (size_t)d->particles, batch = (size_t)d->batch, slots = (size_t)d->model->slot_count;
   size_t count[CQ_FIELD_COUNT], total = slots * n;
@@ -132,7 +134,8 @@ static cq_status alloc_gradients(cq_device *d) {
   return CQ_OK;
 }
 
-// Allocates the adjoints of the state and of all parameters on the device, where the batch is differentiable.
+// Allocates device memory for the adjoints of the state, of all parameters and of signals and forces, and host memory
+// for the gradients; called for differentiable batches only.
 static cq_status alloc_adjoint(cq_device *d) {
   const cq_model *m = d->model;
   cq_pool *pool = &d->context->pool;
@@ -160,7 +163,8 @@ static cq_status alloc_adjoint(cq_device *d) {
   return status ? status : alloc_gradients(d);
 }
 
-// Releases the state that the rollout began with; returns 1, or 0 if it was not kept.
+// Frees the state at step 0, which is kept on the device so that the next rollout need not load it; called before new
+// values are loaded and when memory runs out. Returns 1, or 0 if none was kept.
 int32_t cq_cuda_drop_start(cq_device *d) {
   const int32_t kept = d->start != NULL;
   cq_cuda_slice_release(d, d->start);
@@ -170,7 +174,7 @@ int32_t cq_cuda_drop_start(cq_device *d) {
   return kept;
 }
 
-// Frees a device, after the work under way on the GPU has ended. NULL: does nothing.
+// Frees all memory of a rollout, on GPU and host, after waiting for the GPU to end its work. NULL: does nothing.
 void cq_cuda_destroy(cq_device *d) {
   if (!d) return;
   // Work that is under way still uses the memory. After the device was lost nothing is under way, and the error is old.
@@ -209,7 +213,8 @@ void cq_cuda_destroy(cq_device *d) {
 
 static const size_t UPLOADS = 4 << 20;      // bytes of pinned memory for them, about
 
-// Allocates pinned host memory of uploads, progress and readouts, and device memory that a step needs.
+// Allocates the memory that forward steps need: pinned host memory for the arguments of kernels (uploads), for progress
+// and for readouts, and device memory for sorting, actuation, cables and globals.
 static cq_status alloc_work(cq_device *d) {
   cq_pool *pool = &d->context->pool;
   const size_t stride = (size_t)d->stride, batch = (size_t)d->batch;
@@ -231,8 +236,8 @@ static cq_status alloc_work(cq_device *d) {
   return status;
 }
 
-// Sets *out to the device memory of a rollout of `batch` scenes, with adjoints if differentiable. CQ_MEMORY or
-// CQ_DEVICE, with nothing left allocated, on failure.
+// Sets *out to a new cq_device, the memory of a rollout of `batch` scenes, with adjoints if differentiable is not 0. On
+// failure CQ_MEMORY or CQ_DEVICE, with nothing left allocated.
 cq_status cq_cuda_create(cq_context *context, int32_t batch, int32_t differentiable, cq_device **out) {
   const cq_model *m = context->model;
   const int64_t slots = batch * m->particle_count;
@@ -273,17 +278,18 @@ typedef struct Source {
   size_t step;               // bytes from scene to scene
 } Source;
 
-// Where the arrays of one field (CQ_FIELD_...) of all scenes are on the host.
+// Where the host keeps the pointers to one field's (CQ_FIELD_...) arrays of all scenes. values: {batch}.
 static Source value_of(const cq_values *values, int32_t field) {
   return {(const char *)&values->value[field], sizeof *values};
 }
-// The host array of one scene, of a field that value_of has found.
+// The host array of scene number `scene`, of the field that value_of has found.
 static const double *array_of(const Source *source, int32_t scene) {
   return *(const double *const *)(source->at + (size_t)scene * source->step);
 }
 
-// Copies an array of `count` numbers of each scene to device memory, or one array if all scenes share it; `to` is made
-// larger where needed. every: numbers from one scene's array to the next, 0 where they share one. what: for errors.
+// Copies each scene's array of `count` numbers to device memory, or a single array if all scenes share it; *to grows
+// where needed. *every: set to the stride between scenes on the device in numbers, 0 where they share one array. what:
+// noun for error sentences.
 static cq_status upload_values(cq_device *d, const Source *source, int64_t count, const char *what, cq_memory **to,
                                int64_t *every) {
   int32_t scenes = 1;
@@ -304,8 +310,8 @@ typedef struct Target {
   int32_t fields, first, width;
 } Target;
 
-// Copies an array {particles, width} of each scene to device memory, and from there into the fields of the target, in
-// the order of the particles.
+// Copies each scene's array of doubles {particles, width} to device memory, *work, and from there, converted to reals,
+// into some fields of a device array (target). Particles are still in the user's order.
 static cq_status load_values(cq_device *d, const Source source, const Target target, cq_memory **work) {
   cq_loading l = {};
   const cq_status status =
@@ -322,8 +328,7 @@ static cq_status load_values(cq_device *d, const Source source, const Target tar
   return cq_cuda_check(cudaGetLastError(), "loading the values of a rollout");
 }
 
-// Copies the given values of all state fields (x, v, F, C, ...) into the live state; work: memory for a field's
-// upload, which grows.
+// Copies the user's values of x, v, C and F into the live state. *work: device memory for one field, which grows.
 static cq_status load_state(cq_device *device, const cq_values *values, cq_memory **work) {
   const int32_t d = device->model->dim;
   void *to = device->live->memory->data;
@@ -334,7 +339,8 @@ static cq_status load_state(cq_device *device, const cq_values *values, cq_memor
   return status;
 }
 
-// Loads the internal variables at the start, which are the same for all scenes.
+// Sets the internal variables of materials (plastic strain and the like) in the live state to their values at the
+// start, which are the same for all scenes. *work: as in load_state.
 static cq_status load_internals(cq_device *d, cq_memory **work) {
   const cq_model *m = d->model;
   const int64_t width = d->internals;
@@ -350,10 +356,10 @@ static cq_status load_internals(cq_device *d, cq_memory **work) {
   return status;
 }
 
-// The target of load_values for a parameter of particles (CQ_PARAM_...): its field in the live arrangement.
+// The target of load_values for parameter `which` (CQ_PARAM_...): its field in the live arrangement's params.
 static Target param_of(const cq_device *d, int32_t which) { return {d->arrangement->params, d->params, which, 1}; }
 
-// Do all scenes share their arrays of material constants, so that one copy serves them all? 1 yes, 0 no.
+// Do all scenes share their arrays of material constants, so that one copy serves all scenes? 1 yes, 0 no.
 static int32_t shared_constants(const cq_device *d, const cq_values *values) {
   for (int32_t s = 1; s < d->batch; s++)
     for (int32_t f = CQ_FIELD_YOUNG; f < CQ_FIELD_ACTUATION_WEIGHT; f++)
@@ -361,8 +367,8 @@ static int32_t shared_constants(const cq_device *d, const cq_values *values) {
   return 1;
 }
 
-// Computes from the user's constants (E, nu, ...) those that material laws work with (slots), and sends them to the
-// device: of all scenes, or once where they are the same.
+// Computes from the user's constants (E, nu, ...) the constants that material laws use (such as mu and lambda; slots),
+// and loads them into the live arrangement's params. *work: as in load_state.
 static cq_status load_slots(cq_device *d, const cq_values *values, cq_memory **work) {
   const int64_t n = d->particles, slots = d->model->slot_count;
   const int32_t scenes = shared_constants(d, values) ? 1 : d->batch;
@@ -387,8 +393,8 @@ static cq_status load_slots(cq_device *d, const cq_values *values, cq_memory **w
   return status;
 }
 
-// Uploads the globals of all scenes in the device's precision: gravity, the factor by which damping decays velocities
-// in a step, friction, wall velocities.
+// Uploads the globals of all scenes in the device's precision: gravity, the factor by which damping multiplies
+// velocities in an engine step, friction of walls, velocities of walls.
 static cq_status load_globals(cq_device *d, const cq_values *values) {
   const cq_model *m = d->model;
   const int64_t count = cq_global_count(d);
@@ -419,9 +425,9 @@ static cq_status load_globals(cq_device *d, const cq_values *values) {
   return status;
 }
 
-// Loads what the user has set for the start, in the user's order of particles: positions, velocities, C, F, masses,
-// volumes, constants and internal variables. Then sorts them, or makes the nodes of reference grids, and keeps this
-// state to begin from again.
+// Loads the state at step 0: positions, velocities, C, F, masses, volumes, constants and internal variables of all
+// particles. Then sorts the particles, or in total Lagrangian worlds computes the nodes of reference grids, and keeps
+// this state in d->start for later rollouts.
 static cq_status load_start(cq_device *d, const cq_values *values) {
   cq_memory *work = NULL;
   const Source mass = value_of(values, CQ_FIELD_MASS), volume = value_of(values, CQ_FIELD_VOLUME);
@@ -442,9 +448,10 @@ static cq_status load_start(cq_device *d, const cq_values *values) {
   return CQ_OK;
 }
 
-// Loads the values {batch} that a rollout begins with, and makes the state of step 0 live. Gravity, damping, walls,
-// weights and cables are sent where `changed`, bits of fields, has them. All others are sent if `changed` has any of
-// them, or if the state at the beginning is no longer on the device.
+// Begins a rollout with its own values {batch}: sends values to the device, and makes the state of step 0 live.
+// `changed` has a bit (1 << cq_field) for each field that may have changed: of gravity, damping, walls, actuation
+// weights and cables only changed fields are sent. All other fields are sent if any of them has changed, or if the
+// state at step 0 is no longer on the device.
 cq_status cq_cuda_begin_own(cq_device *d, const cq_values *values, uint64_t changed) {
   const uint64_t weights = cq_bit(CQ_FIELD_ACTUATION_WEIGHT);
   const uint64_t globals = cq_bit(CQ_FIELD_GRAVITY) | cq_bit(CQ_FIELD_DAMPING) | cq_bit(CQ_FIELD_FRICTION) |

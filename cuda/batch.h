@@ -194,87 +194,93 @@ struct cq_device {
 
 enum { CQ_STAGING = 8192 };  // doubles
 
-// Numbers of a scene's globals: gravity {3}, decay in a step, friction {walls}, wall velocity {walls, 3}.
+// How many reals the globals of one scene are: gravity {3}, factor of damping in an engine step, friction {walls}, wall
+// velocity {walls, 3}.
 static inline int32_t cq_global_count(const cq_device *d) { return CQ_AT_FRICTION + 4 * d->model->wall_count; }
-// Numbers of a scene that are summed over all particles and nodes: gravity, damping, and 7 for each wall.
+// How many gradients of one scene are sums over all nodes: of gravity {3}, of damping, and 7 for each wall (friction,
+// velocity {3}, place {3}).
 static inline int32_t cq_sum_count(const cq_device *d) { return CQ_AT_FRICTION + 7 * d->model->wall_count; }
-// Numbers of contact impulses of one scene in a control step: those of all walls and all groups of pins.
+// How many numbers the contact impulses of one scene are in a control step: cq_contact_width for each wall and for each
+// group of pins.
 static inline int32_t cq_impulse_count(const cq_device *d) {
   return d->model->contact_count * cq_contact_width(d->model->dim);
 }
-// Doubles of the motion of walls in a control step: velocities, which are reals in the room of {batch, walls, 3}
-// doubles, then places {batch, walls, 3}.
+// The size of the motion of all walls in a control step, in doubles: velocities {batch, walls, 3}, which are reals in
+// memory for as many doubles, then displacements {batch, walls, 3}.
 static inline size_t cq_wall_motion(const cq_device *d) { return 6 * (size_t)d->batch * (size_t)d->model->wall_count; }
-// The most doubles of motion that an upload has: those of walls, then gravity, which is reals in the room of {batch,
-// 3}.
+// The largest size of the motion in an upload, in doubles: the motion of all walls, then gravity {batch, 3}.
 static inline size_t cq_motion_most(const cq_device *d) { return cq_wall_motion(d) + 3 * (size_t)d->batch; }
-// Numbers of motion that are sent with a run: none of walls that keep their velocity, none where gravity stays.
+// The size of the motion that is sent with a run of engine steps, in doubles: the motion of walls if wall velocities
+// change between control steps, and gravity if gravity does.
 static inline size_t cq_motion_count(const cq_device *d) {
   if (!d->track) return 0;
   return (d->track->velocity ? cq_wall_motion(d) : 0) + (d->track->gravity ? 3 * (size_t)d->batch : 0);
 }
-// Bytes from the begin of a state to the internal variables of materials, which follow x, v, F and C of all particles.
+// The offset in bytes, within a state of particles, of the internal variables of materials (plastic strain and the
+// like), which follow x, v, C and F of all particles.
 static inline size_t cq_internal_offset(const cq_device *d) {
   return (size_t)d->fields * (size_t)d->stride * d->real_bytes;
 }
-// Bytes of the particles of all scenes, internal variables of materials included.
+// The size in bytes of a state of all particles of all scenes, with the internal variables of materials.
 static inline size_t cq_particles_size(const cq_device *d) {
   return cq_internal_offset(d) + (size_t)d->internals * (size_t)d->stride * d->real_bytes;
 }
-// The internal variables of materials within a slice.
+// The address of the internal variables of materials within a state of particles (or its adjoint), on the device.
 static inline void *cq_internal_of(const cq_device *d, const cq_memory *slice) {
   return (char *)slice->data + cq_internal_offset(d);
 }
-// Bytes of one node: momentum and mass, or velocity.
+// The size of one grid node in bytes: four reals, for momentum and mass or for velocity.
 static inline size_t cq_node_size(const cq_device *d) { return 4 * d->real_bytes; }
-// Signals of one control step of all scenes.
+// How many signals all scenes have together in one control step.
 static inline size_t cq_signal_count(const cq_device *d) { return (size_t)d->batch * (size_t)d->model->actuator_count; }
-// Components of a script's forces in one control step of all scenes.
+// How many components the script's forces on particles of all scenes have together in one control step.
 static inline size_t cq_force_count(const cq_device *d) {
   return (size_t)d->batch * (size_t)d->model->force_count * (size_t)d->model->dim;
 }
-// Bytes of an upload: its struct, then the motion of walls and gravity, then the controls.
+// The size of an upload in bytes, aligned: cq_upload, the motion of walls and gravity, then signals and forces.
 static inline size_t cq_upload_size(const cq_device *d) {
   const size_t bytes =
       sizeof(cq_upload) + (cq_motion_most(d) + cq_signal_count(d) + cq_force_count(d)) * sizeof(double);
   return (bytes + alignof(cq_upload) - 1) / alignof(cq_upload) * alignof(cq_upload);
 }
-// The motion of walls and gravity behind the header of an upload.
+// The address of the motion of walls and gravity, which follows the struct of an upload.
 static inline double *cq_upload_motion(cq_upload *u) { return (double *)(u + 1); }
-// The signals and forces behind the motion of walls and gravity of an upload.
+// The address of signals and forces in an upload, which follow its motion of walls and gravity.
 static inline double *cq_upload_controls(const cq_device *d, cq_upload *u) {
   return cq_upload_motion(u) + cq_motion_count(d);
 }
-// Where the gradients of particles' parameters begin among the sums on the device.
+// The index in d->totals at which the gradients of particles' parameters {params, slots} begin.
 static inline int64_t cq_total_params(const cq_device *d) { return (int64_t)d->batch * cq_sum_count(d); }
-// Where the gradients of the initial state begin among the sums on the device.
+// The index in d->totals at which the gradients of the initial state begin.
 static inline int64_t cq_total_state(const cq_device *d) { return cq_total_params(d) + (int64_t)d->params * d->slots; }
-// Numbers of the gradients of the cables' own values: stiffness, rest length and friction of all scenes.
+// How many numbers the gradients of the cables' constants are: stiffness, rest length and friction {3, batch, cables}.
 static inline size_t cq_cable_values(const cq_device *d) {
   return 3 * (size_t)d->batch * (size_t)d->model->cables.count;
 }
-// Numbers in grad_cables: those of cq_cable_values, then of one control step the gradients of the signals of cables and
-// chambers {batch, all} and of the script's forces on pulled particles {batch, pulled, dim}.
+// The length of grad_cables: gradients of the cables' constants (cq_cable_values), then, of one control step, of the
+// signals of cables and chambers {batch, all} and of the script's forces on the particles that cables or chambers act
+// on {batch, pulled, dim}.
 static inline size_t cq_cable_grads(const cq_device *d) {
   const cq_cables *c = &d->model->cables;
   return cq_cable_values(d) + (size_t)d->batch * (size_t)(c->all + c->pulled_count * d->model->dim);
 }
-// blocks of a launch whose threads walk over `count` items
+// The number of thread blocks for a kernel that works on `count` items with `threads` threads in a block.
 int32_t cq_cuda_blocks(const cq_device *d, int64_t count, int32_t threads);
 
 // context.cu: the world on the device
 cq_status cq_cuda_context_create(const cq_model *model, cq_context **context);
 void cq_cuda_context_destroy(cq_context *context);
 
-// timer.cu: laps follow each other and are not nested; a lap that was not ended is not counted
+// timer.cu: a lap is the GPU work between begin and end. Laps are not nested; a lap that was not ended is not counted.
 cq_status cq_cuda_timer_create(cq_timer *timer);
 void cq_cuda_timer_destroy(cq_timer *timer);
 cq_status cq_cuda_timer_begin(cq_context *c, int32_t phase);
 cq_status cq_cuda_timer_end(cq_context *c);
-void cq_cuda_timer_read(cq_context *c, double seconds[CQ_PHASE_COUNT], int32_t reset);   // waits for the last lap
+// Waits for the last lap and sets seconds to the GPU time of each phase; reset not 0: then clears them.
+void cq_cuda_timer_read(cq_context *c, double seconds[CQ_PHASE_COUNT], int32_t reset);
 
-// Must the record of an engine step keep what its nodes had for the adjoint: the velocity before walls on reference
-// grids, the momentum on the spatial grid?
+// Must the record of an engine step keep a value of each node for the adjoint? That is momentum and mass on the spatial
+// grid, always; on reference grids the velocity before contacts, where there are walls or pins. 1 yes, 0 no.
 static inline int32_t cq_cuda_keeps_grid(const cq_device *d) {
   return !d->reference || d->model->wall_count + d->model->pin_count > 0;
 }
@@ -282,33 +288,39 @@ static inline int32_t cq_cuda_keeps_grid(const cq_device *d) {
 // batch.cu: memory of a rollout. Slices and arrangements are shared by reference.
 cq_status cq_cuda_create(cq_context *context, int32_t batch, int32_t differentiable, cq_device **device);
 void cq_cuda_destroy(cq_device *d);
-size_t cq_slice_size(const cq_device *d);   // of a state: of particles, or of the nodes of reference grids [bytes]
+// The size of one state in bytes: of all particles, or in total Lagrangian worlds of all nodes of reference grids.
+size_t cq_slice_size(const cq_device *d);
 cq_status cq_cuda_slice_create(cq_device *d, cq_slice **out);
 cq_status cq_cuda_particles_create(cq_device *d, cq_slice **out);
 cq_slice *cq_cuda_slice_retain(cq_slice *slice);
 void cq_cuda_slice_release(cq_device *d, cq_slice *slice);
-cq_status cq_cuda_arrangement_create(cq_device *d, cq_arrangement **out);   // without tiles
+// Sets *out to a new arrangement (order of particles in device memory), not filled and without tiles.
+cq_status cq_cuda_arrangement_create(cq_device *d, cq_arrangement **out);
 cq_arrangement *cq_cuda_arrangement_retain(cq_arrangement *a);
 void cq_cuda_arrangement_release(cq_device *d, cq_arrangement *a);
-void cq_cuda_step_record_clear(cq_device *d, cq_step_record *record);       // drops references, keeps the grid memory
+// Drops a record's references to states and arrangement, and keeps its memory for grid nodes.
+void cq_cuda_step_record_clear(cq_device *d, cq_step_record *record);
 void cq_cuda_resume(cq_device *d, cq_slice *slice, cq_arrangement *arrangement, int64_t step);
-cq_status cq_cuda_begin_own(cq_device *d, const cq_values *values, uint64_t changed);   // with the values of all scenes
+// Begins a rollout with its own values {batch}; changed: bits (1 << cq_field) of the fields that may have changed.
+cq_status cq_cuda_begin_own(cq_device *d, const cq_values *values, uint64_t changed);
 // Frees the sorted state at step 0, which is kept to begin again. 1, or 0 if none was kept.
 int32_t cq_cuda_drop_start(cq_device *d);
 
-// Engine steps since particles were sorted.
+// The number of engine steps since the particles were last sorted by tile.
 static inline int64_t cq_cuda_since_sorted(const cq_device *d) {
   return d->before + d->step - d->arrangement->sorted_at;
 }
 
-// continued.cu: rollouts that go on from another one
+// continued.cu: rollouts that begin in states of another rollout, `from`. scene {batch}: the scene of `from` in whose
+// live state each scene begins; -1: in its own values. pass_adjoint adds the adjoints of these first states to `from`.
 cq_status cq_cuda_begin(cq_device *d, const cq_values *values, uint64_t changed, const cq_device *from,
                         const int32_t *scene);
 cq_status cq_cuda_pass_adjoint(cq_device *d, cq_device *from, const int32_t *scene);
 
-// arrange.cu
-cq_status cq_cuda_arrange(cq_device *d);             // sorts the live state
-cq_status cq_cuda_arrange_first(cq_device *d);       // the user's order, with constants but no tiles
+// arrange.cu: sorts the particles of the live state by grid tile, and makes the sorted state live.
+cq_status cq_cuda_arrange(cq_device *d);
+// Makes an unfilled state live, with particles in the user's order and no tiles; values are loaded into it.
+cq_status cq_cuda_arrange_first(cq_device *d);
 
 // run.cu: runs of engine steps. cq_cuda_prepare makes work arrays for an arrangement and fills the upload, except for
 // its substeps. first: the number of engine steps between the live state and the run, which are launched already.
@@ -317,9 +329,12 @@ cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a, int32_t first);
 cq_status cq_cuda_send(cq_device *d, int32_t controls);
 cq_status cq_cuda_run_forward(cq_device *d, int32_t count);
 cq_status cq_cuda_run_backward(cq_device *d, int32_t count);
-cq_status cq_cuda_run_load_actuation_adj(cq_device *d);                 // the adjoint of the controls of the last run
-cq_status cq_cuda_run_probe(cq_device *d);                         // P2G of state 0 alone
-cq_status cq_cuda_read_progress(cq_device *d);                     // waits for all runs, and copies progress
+// After the last run of a control step backward: gradients of its signals, actuation weights and forces.
+cq_status cq_cuda_run_load_actuation_adj(cq_device *d);
+// Launches P2G of the live state alone, after a failed step, to learn whether that state is inverted itself.
+cq_status cq_cuda_run_probe(cq_device *d);
+// Waits for all runs, and copies what the kernels found (cq_progress) to d->progress.
+cq_status cq_cuda_read_progress(cq_device *d);
 void cq_cuda_graphs_destroy(cq_device *d);
 
 // control_step.cu
@@ -355,8 +370,9 @@ cq_status cq_cuda_diagnose(cq_device *d, const cq_slice *in, const cq_slice *out
 cq_status cq_cuda_read(cq_device *d, const cq_readout *readout, int64_t count, double *out);
 cq_status cq_cuda_read_adjoint(cq_device *d, const cq_readout *readout, int64_t count, const double *grad_out);
 void cq_cuda_lists_destroy(cq_device *d);
-// A readout in pieces that do not wait for the GPU: reading prepares that of a state in the live order, and makes room;
-// the next ones launch its sums and results, and then its adjoint, to the adjoint of the live state.
+// A readout in three functions that do not wait for the GPU, for policies. cq_cuda_reading fills *r with the arguments
+// of the kernels for a readout of `state` (particles in the live order) with `count` numbers in a scene, and reserves
+// device memory *room. The next function launches the readout, and the last one its adjoint.
 cq_status cq_cuda_reading(cq_device *d, const cq_readout *readout, int64_t count, const cq_slice *state,
                           cq_memory **room, cq_reading *r);
 void cq_cuda_reading_sums(cq_device *d, const cq_reading *r);
@@ -364,13 +380,14 @@ void cq_cuda_reading_adj(cq_device *d, cq_reading *r);
 
 // policy.cu: the policy of a rollout.
 // - set copies the weights to the device.
-// - signals computes the signals of a run that was sent, from the state before its control step, and copies them to a
-//   row. The rows of consecutive control steps follow each other, beginning with row 0.
-// - fetch starts the copy of rows to the host; after the host has waited, store copies one to the caller's arrays.
+// - signals computes the signals of a control step from the state before it. Call it after cq_cuda_send. Rows on the
+//   device keep the signals of consecutive control steps, from row 0.
+// - fetch starts the copy of rows to the host; after the host has waited, store copies one row to the caller's arrays.
 // - begin_adj, adj, end_adj reverse `rows` control steps, the first of which is `step`. adj turns the gradients of the
 //   signals of one control step into the adjoint of the state before it.
 cq_status cq_cuda_policy_set(cq_device *d, const cq_policy_run *f);
 int32_t cq_cuda_policy_rows(const cq_device *d);
+// Launches the policy on `state`: the signals of control step `step`, which are also kept in row `row`.
 cq_status cq_cuda_policy_signals(cq_device *d, const cq_policy_run *f, int32_t step, const cq_slice *state,
                                  int32_t row);
 cq_status cq_cuda_policy_fetch(cq_device *d, int32_t rows);

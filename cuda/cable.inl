@@ -25,8 +25,9 @@ CQ_GPU Chamber chamber_of(const cq_actuation *d, const int64_t scene, const int3
           (int32_t)(c->face_start[k + 1] - c->face_start[k])};
 }
 
-// Sets the force on each point of a scene's chambers to that of its pressure, at places x. With grad it is the adjoint:
-// `force` then holds dL/dforce, grad gets dL/dx, and share dL/d(pressure) by each point.
+// Sets the force on each point of a scene's chambers to the force of the chamber's pressure, for points at x. If grad
+// is not NULL it is the adjoint: `force` then holds dL/dforce, grad is set to dL/dx, and share to each point's part of
+// dL/d(pressure).
 CQ_GPU void push_points(const cq_actuation *d, const int64_t scene, const double *x, double *force, double *grad,
                         double *share) {
   const cq_pulling *c = &d->cables;
@@ -62,8 +63,9 @@ CQ_GPU void place_points(const cq_frame *s, const cq_actuation *d, const int64_t
   __syncthreads();
 }
 
-// Kernel: forces of cables and chambers for the places of state k. Sets the force of each particle that one pulls on to
-// the script's force plus these; the next scatter reads it.
+// Kernel: the forces of cables and chambers on particles, from the positions in state k (before engine step k of the
+// run). Sets the force of each particle that cables or chambers act on to the script's force plus theirs; P2G of step k
+// reads that force. A block for each scene. d: the actuation, with cables and chambers.
 static __global__ void pull_cables(const cq_frame *s, const cq_actuation *d, int32_t k) {
   const cq_pulling *c = &d->cables;
   if (s->progress->over) return;
@@ -91,9 +93,9 @@ static __global__ void pull_cables(const cq_frame *s, const cq_actuation *d, int
   }
 }
 
-// First part of pull_cables_adj: turns dL/dforce of the pulled particles into dL/dforce of the points of cables and
-// chambers, by the weights of particles in points. Adds it up for the script's own forces too, and clears the
-// particles' rows, since each engine step has forces of its own.
+// First part of pull_cables_adj: turns dL/dforce of particles into dL/dforce of the points of cables and chambers, by
+// the weights of particles in points. Adds dL/dforce of particles to the gradients of the script's forces too, and
+// clears it in the particles' rows, since each engine step has forces of its own.
 CQ_GPU void take_forces(const cq_frame *s, const cq_actuation *d, const int64_t scene) {
   const cq_pulling *c = &d->cables;
   for (int64_t point = threadIdx.x; point < c->points; point += CABLE_THREADS) {
@@ -118,8 +120,8 @@ CQ_GPU void take_forces(const cq_frame *s, const cq_actuation *d, const int64_t 
   __syncthreads();
 }
 
-// Adjoint of pull_cables: from dL/dforce of particles in state k to the gradients of signals and constants of cables
-// and chambers, and of positions, which are added to the adjoint of state k.
+// Kernel: adjoint of pull_cables, after P2G of engine step k was reversed. From dL/dforce of particles adds to the
+// gradients of signals of cables and chambers, of the cables' constants, and of positions (in the adjoint of state k).
 static __global__ void pull_cables_adj(const cq_frame *s, const cq_actuation *d, int32_t k) {
   const cq_pulling *c = &d->cables;
   for (int64_t scene = blockIdx.x; scene < s->batch; scene += gridDim.x) {

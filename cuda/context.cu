@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The kernels for the world's dimension and precision.
+// The table of kernels for the world's dimension and precision; NULL if this build has none.
 static const cq_cuda_kernels *find_kernels(const cq_model *m) {
   if (m->dim == 2) return m->precision == CQ_FLOAT32 ? &cq_cuda_kernels_2_4 : &cq_cuda_kernels_2_8;
   return m->precision == CQ_FLOAT32 ? &cq_cuda_kernels_3_4 : &cq_cuda_kernels_3_8;
 }
 
-// Copies an array to device memory, where it stays as long as the context.
+// Copies an array of `bytes` bytes to new device memory, which the context owns, and sets *to to its address. what:
+// noun for error sentences. The host array may be freed only after the stream was waited for.
 static cq_status upload(cq_context *c, const void *from, size_t bytes, const char *what, const void **to) {
   cq_memory *memory;
   cq_status status = cq_pool_take(&c->pool, bytes, what, &memory);
@@ -22,7 +23,7 @@ static cq_status upload(cq_context *c, const void *from, size_t bytes, const cha
 }
 #define UPLOAD(c, from, count, what, to) upload(c, from, (size_t)(count) * sizeof *(from), what, (const void **)&(to))
 
-// Copies walls and heights of terrain to the device.
+// Copies walls, their height fields (terrain) and the wall map (nodes that walls at rest and pins hold) to the device.
 static cq_status upload_walls(cq_context *c) {
   const cq_model *m = c->model;
   cq_wall walls[CQ_WALLS_MAX];
@@ -42,7 +43,7 @@ static cq_status upload_walls(cq_context *c) {
   return status ? status : cq_cuda_check(cudaStreamSynchronize(c->stream), "copying the walls");
 }
 
-// Copies materials, and which particle is of which, to the device.
+// Copies the index of each particle's material {n} to the device, a byte each.
 static cq_status upload_materials(cq_context *c) {
   const int64_t n = c->model->particle_count;
   uint8_t *material = (uint8_t *)cq_alloc((size_t)n, 1, "materials");
@@ -89,7 +90,8 @@ static cq_status upload_by_actuator(cq_context *c) {
   return status;
 }
 
-// Copies paths of cables and faces of chambers to the device.
+// Copies the constants of cables and chambers to the device: their points, which particles carry the points with which
+// weights, and the faces of chambers.
 static cq_status upload_cables(cq_context *c) {
   const cq_cables *from = &c->model->cables;
   cq_pulling *to = &c->actuation.cables;
@@ -129,8 +131,8 @@ static cq_status upload_cables(cq_context *c) {
   return status;
 }
 
-// Copies the entries of pressed surfaces (particle, actuator, area vector) to the device in two orders: by particle for
-// the forces, by actuator for the gradients of signals.
+// Copies the entries of open surfaces under pressure (particle, actuator, area vector) to the device in two orders: by
+// particle for the forces, by actuator for the gradients of signals.
 static cq_status upload_surfaces(cq_context *c) {
   const cq_model *m = c->model;
   const cq_surfaces *s = &m->surfaces;
@@ -165,7 +167,8 @@ static cq_status upload_surfaces(cq_context *c) {
   return status;
 }
 
-// Uploads the actuation's constants: entries, directions, weights and maxima of actuators.
+// Uploads everything of actuation that stays the same: entries (particle, actuator), stress directions of actuators,
+// cables, chambers, surfaces under pressure, and which particles scripts apply forces to.
 static cq_status upload_drive(cq_context *c) {
   const cq_model *m = c->model;
   cq_actuation *d = &c->actuation;
@@ -199,7 +202,8 @@ static cq_status choose_way(cq_context *c) {
   return CQ_OK;
 }
 
-// Takes the first GPU that CUDA lists.
+// Opens GPU 0: creates the stream and the timers, and notes the number of multiprocessors, how many blocks of the
+// cooperative kernels fit on the GPU, and a description for users.
 static cq_status open_device(cq_context *c) {
   int count = 0, driver = 0;
   cudaDeviceProp properties;
@@ -220,7 +224,7 @@ static cq_status open_device(cq_context *c) {
   return CQ_OK;
 }
 
-// Frees a world's parts on the GPU.
+// Frees what a world owns on the GPU: constants, memory pool, timers, stream. NULL: does nothing.
 void cq_cuda_context_destroy(cq_context *c) {
   if (!c) return;
   for (int32_t k = 0; k < c->owned_count; k++) cq_pool_give(&c->pool, c->owned[k]);
@@ -231,8 +235,8 @@ void cq_cuda_context_destroy(cq_context *c) {
   cq_free(c);
 }
 
-// Refuses what a GPU does not do (pressure_smoothing, f_bar), and values of threads and instruction set that the CPU
-// would refuse, though a GPU makes no use of them.
+// Fails for options that CUDA does not support (pressure_smoothing, f_bar), and for values of threads and simd that the
+// CPU backend would reject, though a GPU does not use these two.
 static cq_status check_choices(const cq_model *m) {
   if (m->threads < 0) return cq_fail(CQ_INVALID, "threads is %d; it must be 0 (all cores) or more", m->threads);
   if (m->simd != 0 && m->simd != 1 && m->simd != 3 && m->simd != 4)
@@ -245,7 +249,8 @@ static cq_status check_choices(const cq_model *m) {
   return CQ_OK;
 }
 
-// Makes a world's parts on the GPU: model, materials, walls, cables.
+// Creates the context of a world on the GPU, *out: opens the GPU, and copies walls, materials and actuation of the
+// model to it. On failure a status with a sentence, and nothing stays allocated.
 cq_status cq_cuda_context_create(const cq_model *model, cq_context **out) {
   cq_status status = check_choices(model);
   if (status) return status;

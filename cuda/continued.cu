@@ -5,16 +5,16 @@
 
 static const char *const what = "going on from a state";
 
-// Bytes of a list of scenes on the device: where each scene of `to` begins in it, the list, and the first nodes of the
-// scenes of both rollouts.
+// The size in bytes of the index lists by which scenes of `to` take states from scenes of `from` (send_lists): where
+// the part of each scene of `to` begins, the list of scenes, and the first node of each scene of both rollouts.
 static size_t lists_size(const cq_device *to, const cq_device *from) {
   const size_t taken = (size_t)(to->batch > from->batch ? to->batch : from->batch);
   return ((size_t)to->batch + 1 + taken + (size_t)to->batch + (size_t)from->batch) * sizeof(int32_t);
 }
 
-// Writes the scenes that those of d go on from as a list, in the order of d: to first {batch + 1} where the part of
-// each scene of d begins in it, at most one number long, and the list behind that. scene {batch}: the one that each
-// scene of d goes on from, -1: none. Returns the end of the list.
+// Writes, as a compressed list, the scene from whose state each scene of d continues: to first {batch + 1} where the
+// part of each scene of d begins in the list (a part has one entry or none), and the list behind it. scene {batch}: the
+// index of that scene in the other rollout, -1: none. Returns the end of the list.
 static int32_t *list_sources(const cq_device *d, const int32_t *scene, int32_t *first) {
   int32_t *list = first + d->batch + 1, count = 0;
   for (int32_t s = 0; s < d->batch; s++) {
@@ -25,8 +25,9 @@ static int32_t *list_sources(const cq_device *d, const int32_t *scene, int32_t *
   return list + count;
 }
 
-// Writes the scenes of d that go on from those of `from` as a list in the same form: to first {batch of from + 1} where
-// the part of each scene of `from` begins in it. Returns the end of the list.
+// The inverse of list_sources, for adjoints: writes, for each scene of `from`, the scenes of d that continue from it.
+// To first {batch of from + 1} where the part of each scene of `from` begins in the list, and the list behind it.
+// scene: as in list_sources. Returns the end of the list.
 static int32_t *list_followers(const cq_device *d, const cq_device *from, const int32_t *scene, int32_t *first) {
   int32_t *list = first + from->batch + 1;
   memset(first, 0, ((size_t)from->batch + 1) * sizeof *first);
@@ -42,9 +43,9 @@ static int32_t *list_followers(const cq_device *d, const cq_device *from, const 
   return list + count;
 }
 
-// Sends the lists of the scenes that `to` takes from `from` to the device, in memory of d, and points t at them. d: the
-// one of the two rollouts that goes on; scene {batch of d}: the scene of the other that each of its scenes goes on
-// from, -1: none.
+// Sends the index lists for copying scenes of the rollout `from` into scenes of the rollout `to` to the device, in
+// memory of d, and sets their addresses in t. d: the rollout that continues the other one, equal to `to` for states or
+// to `from` for adjoints; scene {batch of d}: as in list_sources.
 static cq_status send_lists(cq_device *d, const cq_device *to, const cq_device *from, const int32_t *scene,
                             cq_taking *t) {
   const size_t bytes = lists_size(to, from);
@@ -69,8 +70,8 @@ static cq_status send_lists(cq_device *d, const cq_device *to, const cq_device *
   return status;
 }
 
-// Points t at the particles that it takes from memory_from, of the rollout `from`, to memory_to, of the rollout `to`:
-// both hold states of particles, or adjoints in the same layout.
+// Sets in t, the arguments of the `take` kernels, the particle arrays to copy: from memory_from of the rollout `from`
+// to memory_to of the rollout `to`. Both hold states of particles, or adjoints in the same layout.
 static void set_particles(const cq_device *to, const cq_device *from, const cq_memory *memory_to,
                           const cq_memory *memory_from, cq_taking *t) {
   t->particles = to->particles;
@@ -83,7 +84,8 @@ static void set_particles(const cq_device *to, const cq_device *from, const cq_m
   t->from[1] = cq_internal_of(from, memory_from);
 }
 
-// Points t at the nodes of reference grids {2, nodes} that it takes from the rollout `from` to the rollout `to`.
+// Sets in t the arrays of reference grid nodes {2, nodes} (displacements and velocities, or their adjoints) to copy
+// from nodes_from of the rollout `from` to nodes_to of the rollout `to`.
 static void set_nodes(const cq_device *to, const cq_device *from, void *nodes_to, const void *nodes_from,
                       cq_taking *t) {
   t->nodes_to = to->reference->shapes.nodes;
@@ -93,7 +95,7 @@ static void set_nodes(const cq_device *to, const cq_device *from, void *nodes_to
   t->node_scene = to->reference->shapes.scene;
 }
 
-// Launches the kernels that take scenes over as t says: particles, and nodes of reference grids.
+// Launches the kernels that copy, add or clear scenes by the arguments t: their particles and nodes of reference grids.
 static cq_status launch(cq_device *d, const cq_taking *t) {
   const int64_t count = t->slots > t->nodes_to ? t->slots : t->nodes_to;
   d->kernels->take(d->context->stream, cq_cuda_blocks(d, count, 256), t);
@@ -102,8 +104,8 @@ static cq_status launch(cq_device *d, const cq_taking *t) {
 
 // ---- states ---------------------------------------------------------------------------------------------------------
 
-// Does each scene s of d go on from scene s of `from`, with the same constants, so that both can share the state and
-// the order of particles? 1 yes, 0 no. scene: as in cq_cuda_begin.
+// Does each scene s of d continue from scene s of `from`, with the same constants of particles, so that both rollouts
+// can share the state and the order of particles? 1 yes, 0 no. scene: as in cq_cuda_begin.
 static int32_t is_same(const cq_device *d, const cq_device *from, const int32_t *scene) {
   if (d->batch != from->batch) return 0;
   for (int32_t s = 0; s < d->batch; s++)
@@ -132,8 +134,9 @@ static cq_status copy_scenes(cq_device *d, const cq_device *from, const int32_t 
   return launch(d, &t);
 }
 
-// Begins some scenes in the live states of scenes of `from`, after all have begun with their own values. Where all go
-// on, the state is shared, and the rollouts are one to the last bit; else particles are sorted anew.
+// Begins each scene s of d with scene[s] >= 0 in the live state of scene[s] of `from`, after all scenes have begun with
+// their own values. If d continues `from` scene by scene (is_same), both share the state and the order of particles, so
+// that results are those of one long rollout to the last bit; else particles are sorted again.
 static cq_status go_on(cq_device *d, const cq_device *from, const int32_t *scene) {
   if (is_same(d, from, scene)) {
     cq_cuda_resume(d, from->live, d->reference ? d->arrangement : from->arrangement, 0);
@@ -147,8 +150,9 @@ static cq_status go_on(cq_device *d, const cq_device *from, const int32_t *scene
   return status || d->reference ? status : cq_cuda_arrange(d);
 }
 
-// Sets d->age, how many engine steps each scene made in the rollouts that it goes on from. Sends it to the device if
-// the world has moving walls and some scene goes on; else d->wall_age is NULL.
+// Sets d->age {batch}, how many engine steps the rollouts before this one have computed for each scene. Sends the ages
+// to the device if the world has moving walls, whose places depend on them, and some age is not 0; else d->wall_age is
+// NULL. from, scene: as in cq_cuda_begin.
 static cq_status set_ages(cq_device *d, const cq_device *from, const int32_t *scene) {
   int32_t aged = 0;
   for (int32_t s = 0; s < d->batch; s++) {
@@ -167,8 +171,8 @@ static cq_status set_ages(cq_device *d, const cq_device *from, const int32_t *sc
       cudaMemcpyAsync(d->wall_age->data, d->age, bytes, cudaMemcpyHostToDevice, d->context->stream), what);
 }
 
-// Begins a rollout: all scenes with their values, of which `changed` says what to send; then, if `from` is not NULL,
-// each scene s with scene[s] >= 0 in the live state of scene[s] of `from`.
+// Begins a rollout: all scenes with their own values, of which the fields in `changed` (bits 1 << cq_field) are sent;
+// then, if `from` is not NULL, each scene s with scene[s] >= 0 in the live state of scene[s] of the rollout `from`.
 cq_status cq_cuda_begin(cq_device *d, const cq_values *values, uint64_t changed, const cq_device *from,
                         const int32_t *scene) {
   cq_status status = cq_cuda_begin_own(d, values, changed);
@@ -178,7 +182,8 @@ cq_status cq_cuda_begin(cq_device *d, const cq_values *values, uint64_t changed,
 
 // ---- adjoints -------------------------------------------------------------------------------------------------------
 
-// Clears the adjoint of the first state of each scene s with scene[s] >= 0, which went on from another rollout.
+// Clears the adjoint of the first state of each scene s with scene[s] >= 0: it began in a state of another rollout, so
+// that no gradient goes to its own initial values.
 static cq_status clear_scenes(cq_device *d, const int32_t *scene) {
   cq_taking t = {};
   t.mode = CQ_TAKE_CLEAR;
@@ -190,8 +195,8 @@ static cq_status clear_scenes(cq_device *d, const int32_t *scene) {
   return launch(d, &t);
 }
 
-// At step 0: adds the adjoint of the first state of each scene s with scene[s] >= 0 to that of the live state of
-// scene[s] of `from`, and clears it in d. from NULL: it is cleared only.
+// At step 0 of the reverse pass: adds the adjoint of the first state of each scene s with scene[s] >= 0 to the adjoint
+// of the live state of scene[s] of the rollout `from`, and clears it in d. from NULL: it is cleared only.
 cq_status cq_cuda_pass_adjoint(cq_device *d, cq_device *from, const int32_t *scene) {
   cq_status status = d->reference ? cq_cuda_reference_settle(d) : CQ_OK;
   cq_taking t = {};

@@ -29,18 +29,18 @@ typedef struct Chain {
   cq_slice *turn[2];         // without records, states are written to these two in turn
 } Chain;
 
-// The record of an engine step of the chain; NULL where steps are not recorded.
+// The record of an engine step for the adjoint; NULL if steps are not recorded. substep: from the first control step.
 static cq_step_record *record_of(const cq_device *d, const Chain *c, int32_t substep) {
   return c->records ? &c->records[substep / d->model->substeps]->steps[substep % d->model->substeps] : NULL;
 }
 
-// The state `count` engine steps after the live one.
+// The memory of the state `count` engine steps after the live one: in a record, or one of two states used in turn.
 static cq_slice *state_of(const cq_device *d, const Chain *c, int32_t count) {
   if (!count) return d->live;
   return c->records ? record_of(d, c, c->at + count - 1)->out : c->turn[count % 2];
 }
 
-// Makes control step i of a series current: its signals, its forces and its number.
+// Makes control step i of `c` (0-based) the running one: sets its signals, its forces and its number in d.
 static void set_controls(cq_device *d, const cq_controls *c, int32_t i) {
   d->signals = c->signals + (size_t)i * cq_signal_count(d);
   d->forces = c->forces ? c->forces + (size_t)i * cq_force_count(d) : NULL;
@@ -48,15 +48,15 @@ static void set_controls(cq_device *d, const cq_controls *c, int32_t i) {
   d->control_step = c->at + i;
 }
 
-// Which control step of a chain an engine step belongs to: 0 for that of the live state. It is the row of signals,
-// forces and impulses.
+// The control step that engine step `substep` of the chain belongs to, counted from the control step of the live state.
+// It is the row of the arrays that keep impulses of several control steps.
 static int32_t row_of(const cq_device *d, const Chain *c, int32_t substep) {
   return substep / d->model->substeps - c->at / d->model->substeps;
 }
 
-// The number of engine steps to launch before the host waits again: a guess from how many the last arrangement lasted.
-// Results do not depend on it, since the kernels stop by themselves when particles must be sorted; launches beyond
-// that are wasted.
+// The number of engine steps to launch before the host waits again: a guess of when particles must be sorted next, from
+// how long the last sorting lasted. Results do not depend on it: kernels return at once when particles must be sorted,
+// and launches beyond that step are wasted.
 static int64_t substeps_ahead(const cq_device *d) {
   if (d->reference) return work_ahead / d->slots;   // particles are never sorted
   const int64_t age = cq_cuda_since_sorted(d), most = work_ahead / d->slots,
@@ -65,7 +65,8 @@ static int64_t substeps_ahead(const cq_device *d) {
   return guess < most ? guess : most;
 }
 
-// Makes room for the state after engine step k of a run, and for its record if that is wanted.
+// Allocates the state after engine step k of the next run, and fills the step's record, if steps are recorded, and its
+// entry in d->upload.
 static cq_status prepare_state(cq_device *d, Chain *c, int32_t k) {
   const int32_t count = c->sent + k;
   const size_t grid = (size_t)d->arrangement->block_count * CQ_TILE_NODES * cq_node_size(d);
@@ -87,8 +88,8 @@ static cq_status prepare_state(cq_device *d, Chain *c, int32_t k) {
   return CQ_OK;
 }
 
-// Prepares the next run of a chain: its upload, and the states and records of its engine steps. Sets *count to their
-// number; a run ends with its control step at the latest.
+// Prepares the next run of a chain without launching it: the arguments of its kernels (d->upload), and the states and
+// records of its engine steps. Sets *count to the number of steps; a run ends at the latest with its control step.
 static cq_status prepare_next(cq_device *d, Chain *c, int32_t *count) {
   const int32_t substeps = d->model->substeps, at = c->at + c->sent, left = substeps - at % substeps;
   *count = left < CQ_RUN_MAX ? left : CQ_RUN_MAX;
@@ -99,7 +100,7 @@ static cq_status prepare_next(cq_device *d, Chain *c, int32_t *count) {
   return status;
 }
 
-// Launches `count` engine steps after those that the chain has launched: policy, steps, sums of impulses.
+// Launches the prepared run of `count` engine steps: policy, if a control step begins; steps; sums of impulses.
 static cq_status launch_next(cq_device *d, Chain *c, int32_t count) {
   const int32_t substeps = d->model->substeps, at = c->at + c->sent;
   const cq_policy_run *policy_run = c->controls->policy_run;
@@ -116,7 +117,7 @@ static cq_status launch_next(cq_device *d, Chain *c, int32_t count) {
   return status;
 }
 
-// Waits for a chain, and copies the signals and outputs of its policy to the host.
+// Waits for all launches of a chain, and copies progress and the policy's signals and outputs to the host.
 static cq_status finish_chain(cq_device *d, const Chain *c) {
   cq_status status = c->policy_steps ? cq_cuda_policy_fetch(d, c->policy_steps) : CQ_OK;
   if (!status) status = cq_cuda_read_progress(d);
@@ -127,8 +128,8 @@ static cq_status finish_chain(cq_device *d, const Chain *c) {
   return status;
 }
 
-// Finds what failed in the engine step after the live state. Returns CQ_UNSTABLE with a sentence, or the error that
-// kept it from finding out. after: the state after that step.
+// Finds which particle failed in the engine step after the live state. after: the state after that step. Returns
+// CQ_UNSTABLE with a sentence, or the status of an error that prevented the search.
 static cq_status fail_step(cq_device *d, const Chain *c, const cq_slice *after) {
   if (d->reference) return cq_cuda_reference_diagnose(d, after);
   // Runs P2G of the live state once more. If that reports step 0 as bad, the live state is inverted itself, and the
@@ -142,16 +143,16 @@ static cq_status fail_step(cq_device *d, const Chain *c, const cq_slice *after) 
   return status ? status : cq_cuda_diagnose(d, d->live, d->progress->bad == 0 ? NULL : after);
 }
 
-// After a chain made `made` engine steps: fetches the impulses of walls in the control steps that are complete, and
-// keeps the sums of the incomplete one on the device.
+// After a chain has computed `made` engine steps: fetches the contact impulses of the control steps that are complete,
+// and keeps the sums of an incomplete control step on the device for the next chain.
 static cq_status keep_impulses(cq_device *d, const Chain *c, int32_t made) {
   const int32_t substeps = d->model->substeps, rows = row_of(d, c, c->at + made);
   const cq_status status = cq_cuda_impulse_fetch(d, c->controls->at + c->at / substeps, rows);
   return !status && (c->at + made) % substeps ? cq_cuda_impulse_keep(d, rows) : status;
 }
 
-// Ends a chain after the GPU is done: makes its last good state live, and sorts its particles if engine steps were
-// launched beyond it, which stopped because a tile's particles had moved too far.
+// Ends a chain after the GPU is done: makes its last good state live. If later engine steps of the chain did nothing
+// because particles had moved too far from their tiles, sorts the particles. CQ_UNSTABLE if a step failed.
 static cq_status conclude(cq_device *d, Chain *c) {
   const cq_progress p = *d->progress;
   const int32_t failed = p.bad < c->sent && p.bad <= p.stop, made = failed             ? p.bad
@@ -170,8 +171,9 @@ static cq_status conclude(cq_device *d, Chain *c) {
   return cq_cuda_arrange(d);
 }
 
-// Launches as many runs of engine steps as the host may be ahead. If launching fails in the middle of a run, the whole
-// chain counts as not made, because that run may have overwritten the state before it.
+// Launches runs of engine steps, one after another, until the host is as far ahead of the GPU as it may be. If
+// launching fails in the middle of a run, the whole chain counts as not computed, because that run may have overwritten
+// the state before it.
 static cq_status launch_all(cq_device *d, Chain *c) {
   const int64_t left = (int64_t)c->controls->count * d->model->substeps - c->at, ahead = substeps_ahead(d);
   const int32_t rows = c->controls->policy_run ? cq_cuda_policy_rows(d) : CQ_RUNS_AHEAD;
@@ -190,7 +192,7 @@ static cq_status launch_all(cq_device *d, Chain *c) {
   return status;
 }
 
-// Launches a chain, waits for it, and makes its last good state live.
+// Launches a chain of runs from the live state, waits for it, and makes its last good state live.
 static cq_status run_chain(cq_device *d, Chain *c) {
   cq_status status = cq_cuda_timer_begin(d->context, CQ_PHASE_P2G);
   if (!status) status = launch_all(d, c);
@@ -204,8 +206,8 @@ static cq_status run_chain(cq_device *d, Chain *c) {
   return status;
 }
 
-// Makes control steps forward, at least one and as many as a chain of launches holds; with records, keeps what the
-// adjoint needs of each. Sets how many it made.
+// Computes control steps forward: at least one, and as many as one chain of launches holds. Keeps in records {count},
+// if not NULL, what the adjoint needs of each. Sets *steps_done to the number of control steps that are complete.
 cq_status cq_cuda_advance(cq_device *d, const cq_controls *controls, cq_record *const *records, int32_t *steps_done) {
   const int32_t substeps = d->model->substeps;
   Chain chain = {};
@@ -229,33 +231,33 @@ static cq_status clear(cq_device *d, const cq_memory *memory, size_t bytes) {
   return cq_cuda_check(cudaMemsetAsync(memory->data, 0, bytes, d->context->stream), "clearing the adjoint");
 }
 
-// Clears those gradients of cables that belong to one control step.
+// Clears those gradients in d->grad_cables that belong to one control step: of signals and of the script's forces.
 static cq_status clear_cable_controls(cq_device *d) {
   const size_t values = cq_cable_values(d) * sizeof(double), all = cq_cable_grads(d) * sizeof(double);
   return cq_cuda_check(cudaMemsetAsync((char *)d->grad_cables->data + values, 0, all - values, d->context->stream),
                        "clearing the adjoint");
 }
 
-// Bytes of the actuation stress of all particles.
+// The size in bytes of stress, force and pressure by actuation of all particles.
 static size_t actuation_bytes(const cq_device *d) {
   return (size_t)d->actuation_fields * (size_t)d->stride * d->real_bytes;
 }
 
-// Reserves and clears the sums of wall, gravity and damping gradients that the tiles of an arrangement collect.
+// Reserves and clears d->sums, in which each tile of an arrangement collects gradients of gravity, damping and walls.
 static cq_status begin_sums(cq_device *d, const cq_arrangement *a) {
   const size_t bytes = (size_t)a->block_count * (size_t)cq_sum_count(d) * sizeof(double);
   const cq_status status = cq_pool_reserve(&d->context->pool, &d->sums, bytes, "gradients of gravity and walls");
   return status ? status : clear(d, d->sums, bytes);
 }
 
-// Makes an arrangement the one whose order the adjoint is in.
+// Notes that the adjoint of the particles is in the order of arrangement a from now on.
 static void set_adjoint_order(cq_device *d, cq_arrangement *a) {
   cq_cuda_arrangement_retain(a);
   cq_cuda_arrangement_release(d, d->adj_arrangement);
   d->adj_arrangement = a;
 }
 
-// Clears all adjoints, and notes which fields want a gradient.
+// Begins a reverse pass at the live state: clears all adjoints. wanted: bits (1 << cq_field) of the gradients to find.
 cq_status cq_cuda_begin_adjoint(cq_device *d, uint64_t wanted) {
   d->wanted = wanted;
   set_adjoint_order(d, d->arrangement);
@@ -270,8 +272,8 @@ cq_status cq_cuda_begin_adjoint(cq_device *d, uint64_t wanted) {
   return status ? status : begin_sums(d, d->arrangement);
 }
 
-// Multiplies the adjoint of the live state by a factor between two control steps: gradients that decay, or with 0 are
-// cut.
+// Multiplies the adjoint of the live state by a factor, between two control steps of the reverse pass: below 1
+// gradients decay with time, with 0 they end there.
 cq_status cq_cuda_discount_adjoint(cq_device *d, double factor) {
   const int64_t count = (int64_t)(cq_particles_size(d) / d->real_bytes);
   d->kernels->discount(d->context->stream, cq_cuda_blocks(d, d->slots, 256), d->adj->data, count, factor);
@@ -279,8 +281,8 @@ cq_status cq_cuda_discount_adjoint(cq_device *d, double factor) {
   return status || !d->reference ? status : cq_cuda_reference_discount(d, factor);
 }
 
-// Adds the gradients that follow the arrangement (of constants by slot; of gravity, damping and walls by tile) to
-// arrays in the user's order, before the arrangement changes and at the end.
+// Adds the gradients that are stored by slot (particle constants) or by tile (gravity, damping, walls) to d->totals,
+// which is in the user's order, and clears them. Called before the order of particles changes, and at the end.
 static cq_status store_params_adj(cq_device *d) {
   const cq_arrangement *a = d->adj_arrangement;
   cudaStream_t stream = d->context->stream;
@@ -301,8 +303,8 @@ static void swap(cq_memory **a, cq_memory **b) {
   *b = other;
 }
 
-// Moves the adjoint from the order of particles after a sorting to that before it, `to`, when the reverse pass comes to
-// an engine step of the earlier arrangement.
+// Moves the adjoint from the order of particles after a sorting to the order before it (arrangement `to`), when the
+// reverse pass comes to engine steps from before that sorting.
 static cq_status cross_sorting(cq_device *d, cq_arrangement *to) {
   cq_status status = cq_cuda_timer_begin(d->context, CQ_PHASE_SORT);
   if (!status) status = cq_cuda_walls_sum(d);
@@ -325,7 +327,8 @@ static cq_status cross_sorting(cq_device *d, cq_arrangement *to) {
   return status ? status : cq_cuda_timer_end(d->context);
 }
 
-// Reverses those engine steps before `end` that share one arrangement. left: the number of engine steps before them.
+// Reverses the last of the engine steps [0, end) of a control step, as many as share one order of particles and fit
+// into one run. records {end}: of these steps. *left: set to the number of steps that remain before the reversed ones.
 static cq_status run_backward(cq_device *d, const cq_step_record *records, int32_t end, int32_t *left) {
   cq_arrangement *a = records[end - 1].arrangement;
   int32_t begin = end - 1;
@@ -344,8 +347,8 @@ static cq_status run_backward(cq_device *d, const cq_step_record *records, int32
   return status ? status : cq_cuda_timer_end(d->context);
 }
 
-// Reverses one control step from the records of its engine steps, run by run, then its actuation. dL/d(signals, forces)
-// stay on the GPU, in the present row, until fetch_controls.
+// Reverses one control step from the records of its engine steps, run by run, then its actuation, and makes the state
+// before it live. dL/d(signals, forces) stay on the GPU, in row d->control_row, until fetch_controls.
 static cq_status reverse_step(cq_device *d, const cq_step_record *records) {
   cq_status status = d->reference ? cq_cuda_reference_settle(d) : CQ_OK;
   for (int32_t end = d->model->substeps; end > 0 && !status;) status = run_backward(d, records, end, &end);
@@ -363,8 +366,9 @@ static cq_status reverse_step(cq_device *d, const cq_step_record *records) {
   return CQ_OK;
 }
 
-// Applies the options of an adjoint after control step `at` was reversed: discounts it, except after the call's last
-// step; writes its norm of each scene to row `row`; and scales scenes down that are above the largest norm allowed.
+// Applies the rules for the adjoint before control step `at` is reversed: multiplies it by the discount from the step
+// after it (last not 0: there is none in this call); if norms are wanted, writes the norm of each scene's adjoint to
+// row `row` of d->norms, and scales adjoints above the largest norm allowed down to it.
 static cq_status follow_rules(cq_device *d, const cq_adjoint_rules *rules, int32_t at, int32_t last, int32_t row) {
   const double factor = last ? 1 : cq_adjoint_factor(rules, at + 1);
   cq_status status = factor == 1 ? CQ_OK : cq_cuda_discount_adjoint(d, factor);
@@ -379,7 +383,7 @@ static cq_status follow_rules(cq_device *d, const cq_adjoint_rules *rules, int32
   return cq_cuda_check(cudaGetLastError(), "the norm of the adjoint");
 }
 
-// Copies the norms of the adjoint to the host, behind all that was launched.
+// Begins to copy the norms of the adjoint {rows, batch} to `to` on the host, after all work launched so far.
 static cq_status fetch_norms(cq_device *d, double *to, int32_t rows) {
   const size_t count = (size_t)rows * (size_t)d->batch;
   return cq_cuda_check(
@@ -387,8 +391,8 @@ static cq_status fetch_norms(cq_device *d, double *to, int32_t rows) {
       "bringing the norms of the adjoint");
 }
 
-// Copies the gradients of signals and forces to the host, through pinned memory where they fit, and waits for all that
-// was launched.
+// Copies the gradients of signals {rows, batch, actuators} and forces {rows, batch, forces, dim} of `rows` control
+// steps to the host (NULL: not wanted), through pinned memory where they fit, and waits for all launched work.
 static cq_status fetch_controls(cq_device *d, double *grad_signals, double *grad_forces, int32_t rows) {
   const size_t signals = (size_t)rows * cq_signal_count(d), forces = (size_t)rows * cq_force_count(d);
   const double *from = (const double *)d->grad_controls->data,
@@ -412,8 +416,9 @@ static cq_status fetch_controls(cq_device *d, double *grad_signals, double *grad
   return CQ_OK;
 }
 
-// Reverses control steps, the last of `c` first, as many as one batch of launches holds; sets how many. Gradients of
-// their signals and forces come to the host.
+// Reverses control steps of `c`, the last one first, as many as one batch of launches holds, and sets *steps_done to
+// their number. records: of the steps of c. Copies the gradients of their signals, forces, walls and gravity, and the
+// norms of adjoints, to the host.
 cq_status cq_cuda_reverse(cq_device *d, const cq_controls *c, cq_record *const *records, int32_t *steps_done) {
   const int64_t most = work_ahead / d->slots / d->model->substeps;
   int32_t count = c->count < d->control_rows ? c->count : d->control_rows;
@@ -446,7 +451,7 @@ cq_status cq_cuda_reverse(cq_device *d, const cq_controls *c, cq_record *const *
 
 // ---- gradients ------------------------------------------------------------------------------------------------------
 
-// Begins to copy `count` numbers from the device to the host, in the order of the stream.
+// Begins to copy `count` doubles from the device to the host; the caller waits for the stream.
 static cq_status fetch(cq_device *d, double *to, const double *from, int64_t count) {
   if (!count) return CQ_OK;
   return cq_cuda_check(
@@ -454,7 +459,8 @@ static cq_status fetch(cq_device *d, double *to, const double *from, int64_t cou
       "bringing the gradients");
 }
 
-// Fetches the wanted gradients of particles, actuation entries and cables to the host.
+// Begins to copy the wanted gradients (d->wanted) of particles, actuation weights and cables to d->gradients on the
+// host; the caller waits for the stream.
 static cq_status fetch_particles(cq_device *d) {
   const cq_gradients *g = d->gradients;
   const double *totals = (const double *)d->totals->data, *params = totals + cq_total_params(d);
@@ -480,8 +486,8 @@ static cq_status fetch_particles(cq_device *d) {
   return status;
 }
 
-// Ends a reverse pass: adds what is left to the gradients and copies them to the host, in the user's order of
-// particles.
+// Ends a reverse pass at step 0: adds the gradients that are still stored by slot and tile, and copies all wanted
+// gradients to d->gradients on the host, in the user's order of particles.
 cq_status cq_cuda_finish(cq_device *d) {
   const int32_t count = cq_sum_count(d), walls = d->model->wall_count;
   double *totals = (double *)d->totals->data;

@@ -4,10 +4,10 @@
 #include "batch.h"
 #include <string.h>
 
-// The GPU in words, for `cqlua info`.
+// A sentence about the GPU (name, driver, precision), for `cqlua info`.
 static const char *describe(const cq_context *context) { return context->description; }
 
-// Free bytes on the GPU, and in the pool for the next rollouts.
+// The number of bytes that rollouts may still take: free memory of the GPU, and unused memory in the world's pool.
 static int64_t memory_available(const cq_context *context) {
   size_t available = 0, total = 0;
   if (cudaMemGetInfo(&available, &total) != cudaSuccess) cudaGetLastError();   // of a device that is lost: none
@@ -19,7 +19,8 @@ static const cq_health *health(const cq_device *d) { return &d->health; }
 
 // ---- records and marks ----------------------------------------------------------------------------------------------
 
-// Sets *out to an empty record: what the adjoint of one control step needs of each engine step. CQ_OK or CQ_MEMORY.
+// Sets *out to an empty record. A record keeps, for each engine step of one control step, the states and grid nodes
+// that the adjoint needs. CQ_OK or CQ_MEMORY.
 static cq_status record_create(cq_device *d, cq_record **out) {
   cq_record *record = (cq_record *)cq_alloc(1, sizeof *record, "memo record");
   if (!record) return CQ_MEMORY;
@@ -32,7 +33,7 @@ static cq_status record_create(cq_device *d, cq_record **out) {
   return CQ_OK;
 }
 
-// Releases the states and arrangements of a record, which may then be filled again.
+// Drops a record's references to states and arrangements; the record may then be filled again.
 static void record_clear(cq_device *d, cq_record *record) {
   for (int32_t k = 0; k < d->model->substeps; k++) cq_cuda_step_record_clear(d, &record->steps[k]);
 }
@@ -46,7 +47,7 @@ static void record_destroy(cq_device *d, cq_record *record) {
   cq_free(record);
 }
 
-// Sets *out to a checkpoint: references to the live state and its arrangement, and the step. CQ_OK or CQ_MEMORY.
+// Sets *out to a checkpoint: references to the live state and its order of particles, and its step. CQ_OK or CQ_MEMORY.
 static cq_status mark_create(cq_device *d, cq_mark **out) {
   cq_mark *mark = (cq_mark *)cq_alloc(1, sizeof *mark, "checkpoint");
   if (!mark) return CQ_MEMORY;
@@ -63,21 +64,21 @@ static void mark_destroy(cq_device *d, cq_mark *mark) {
   cq_free(mark);
 }
 
-// Makes the state of a checkpoint the live one: its slice, arrangement and step.
+// Makes the state of a checkpoint live again: its memory, its order of particles and its step.
 static void resume(cq_device *d, const cq_mark *m) { cq_cuda_resume(d, m->slice, m->arrangement, m->step); }
 
-// Bytes of a block of device memory; 0 of none.
+// The size in bytes of a block of device memory; 0 if memory is NULL.
 static int64_t bytes_of(const cq_memory *memory) { return memory ? (int64_t)memory->bytes : 0; }
-// Bytes of the live arrangement.
+// The size in bytes of the live arrangement (order of particles, their constants, tiles).
 static int64_t arrangement_bytes(const cq_device *d) {
   return bytes_of(d->arrangement->by_slot) + bytes_of(d->arrangement->by_tile);
 }
 
-// Bytes of a checkpoint, for the plan of checkpoints.
+// The size in bytes of a checkpoint, by which checkpoints are scheduled.
 static int64_t mark_bytes(const cq_device *d) { return bytes_of(d->live->memory) + arrangement_bytes(d); }
 
-// Bytes of the record of a control step, estimated: sorting keeps one more slice in one engine step of ten, and the
-// grid may grow by half.
+// An estimate of the bytes that the record of a control step takes: for each engine step a state and grid nodes, which
+// may grow by half. Sorting, in one engine step of ten, costs another state.
 static int64_t record_bytes(const cq_device *d) {
   const int64_t grid = (int64_t)d->arrangement->block_count * CQ_TILE_NODES * (int64_t)cq_node_size(d);
   // nothing is sorted, and nodes are kept where walls or pins may hold them
@@ -87,10 +88,10 @@ static int64_t record_bytes(const cq_device *d) {
 
 // ---- adjoint --------------------------------------------------------------------------------------------------------
 
-// The gradients of a scene, as the host has fetched them.
+// The gradients of scene number `scene` on the host, complete after cq_cuda_finish.
 static const cq_gradients *gradients(const cq_device *d, int32_t scene) { return &d->gradients[scene]; }
 
-// The operations of the CUDA backend as the table that the engine calls devices by.
+// The CUDA backend as a table of functions (cq_backend), through which the engine calls every device.
 static cq_backend make_table(void) {
   cq_backend b = {};
   b.name = "cuda";
@@ -124,7 +125,7 @@ static cq_backend make_table(void) {
   return b;
 }
 
-// The table of the CUDA backend's operations; made once.
+// The table of the CUDA backend's functions, filled at the first call; an exported function of the shared object.
 const cq_backend *cq_backend_cuda(void) {
   static const cq_backend table = make_table();
   return &table;

@@ -141,9 +141,9 @@ typedef struct cq_frame {
 // index of a slot's first field; the next is CQ_GROUP further, so that a thread finds all fields from one address
 #define CQ_SLOT_AT(fields, slot) ((int64_t)((slot) / CQ_GROUP) * ((fields) * CQ_GROUP) + (slot) % CQ_GROUP)
 
-// Cells of a tile along an axis, as many as the nodes that it owns there.
+// The number of grid cells of a tile along each axis, which is also the number of nodes that it owns along that axis.
 static inline int32_t cq_tile_side(int32_t dim) { return dim == 3 ? 4 : 8; }
-// Nodes of a tile's region: its own, and the margin around them that its particles reach.
+// The number of nodes in a tile's region: the tile's own nodes, and the margin around them that its particles reach.
 static inline int32_t cq_region_nodes(int32_t dim) { return dim == 3 ? 8 * 8 * 8 : 12 * 12; }
 
 #endif

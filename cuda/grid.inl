@@ -93,8 +93,8 @@ CQ_GPU void grid_pass(const cq_frame *s, const int32_t k) {
   }
 }
 
-// The grid pass as a kernel. Forward it does nothing once the run is over; AGAIN, before the adjoint of the step, it
-// always runs.
+// The grid pass as a kernel. Forward it does nothing once a step has failed or particles must be sorted; AGAIN, before
+// the adjoint of the step, it always runs.
 template <int AGAIN>
 static __global__ void __launch_bounds__(GRID_THREADS, 2) grid(const cq_frame *__restrict__ s, int32_t k) {
   if (AGAIN || !is_over(s, k))
@@ -105,11 +105,11 @@ static __global__ void __launch_bounds__(GRID_THREADS, 2) grid(const cq_frame *_
 
 // ---- adjoint --------------------------------------------------------------------------------------------------------
 
-// A group of threads works on the nodes of a tile, a thread on a node. A block may have several groups, which meet at
-// the same barriers: all of them make as many rounds as the one with most contacts. Barriers of their own
-// (barrier.sync) would let each go on alone, but with them NVIDIA's racecheck reported 20 hazards of accesses that
-// __syncthreads keeps apart, and without them none. A group without a tile works on that of the first group, and adds
-// its sums to none. Returns the number of this thread's group in its block.
+// A group of CQ_TILE_NODES threads works on the nodes of a tile, a thread on a node. A block may have several groups,
+// which meet at the same barriers: all of them make as many rounds as the group with most contacts. Barriers for each
+// group (barrier.sync) would let a group go on alone, but with them NVIDIA's racecheck reported 20 hazards of accesses
+// that __syncthreads keeps apart, and without them none. A group without a tile repeats the work of the first group,
+// and discards its sums. Returns the number of this thread's group in its block.
 CQ_GPU int group_of_thread(void) { return (int)(threadIdx.x / CQ_TILE_NODES); }
 // The node of a tile, 0 to CQ_TILE_NODES - 1, that this thread works on.
 CQ_GPU int group_node(void) { return (int)(threadIdx.x % CQ_TILE_NODES); }
@@ -144,9 +144,9 @@ typedef struct Group {
   double *sums;              // of the tile; NULL: it is another group's
 } Group;
 
-// Reverses contact j of each node of the group: grad, dL/dv of this thread's node after the contact, becomes that
-// before it. The gradients of walls (friction, velocity, place) are added to the tile's sums, each wall by one thread
-// in the order of the nodes.
+// Reverses contact j of each node of the group: grad, dL/dv of this thread's node after the contact, becomes dL/dv
+// before the contact. The gradients of walls (friction, velocity, place) are added to the tile's sums, each wall by one
+// thread in the order of the nodes.
 CQ_GPU void group_contact_adj(const cq_frame *s, const GridNode *w, const int32_t j, const Node *v0, Node *grad,
                               const Group *group) {
   Shared *shared = group->shared;
@@ -168,8 +168,10 @@ CQ_GPU void group_contact_adj(const cq_frame *s, const GridNode *w, const int32_
   __syncthreads();
 }
 
-// Reverses all contacts of the nodes of a tile, the last one first; nodes with fewer contacts wait. v: velocity before
-// the contacts, and mass. grad: dL/dv after them. Returns dL/dv before them, and dL/dm by way of the impulses.
+// Reverses all contacts (walls, pins) of the nodes of a tile in engine step k, the last contact first; a thread for
+// each node, and threads of nodes with fewer contacts wait. n: the thread's node, counted through all tiles; v: its
+// velocity before the contacts, and mass; grad: dL/dv after them. Returns dL/dv before them, and, where impulses are
+// read, dL/d(mass) through the impulses. Adds gradients of walls to group.sums.
 CQ_RARE Node node_contacts_adj(const cq_frame *s, const int64_t n, const int32_t k, const Node v, Node grad,
                              const Group group) {
   GridNode w;
@@ -185,8 +187,8 @@ CQ_RARE Node node_contacts_adj(const cq_frame *s, const int64_t n, const int32_t
   return grad;   // the barriers of add_gravity lie before the next tile's most = 0
 }
 
-// Reverses all contacts of node n alone, the last one first: node_contacts_adj without the gradients of walls and
-// without barriers.
+// Reverses all contacts of node n in engine step k, as node_contacts_adj does, but for one node alone: without barriers
+// and without gradients of walls. For blocks that compute the nodes of their region themselves.
 CQ_RARE Node node_contacts_adj_alone(const cq_frame *s, const int64_t n, const int32_t k, const Node v, Node grad) {
   GridNode w;
   Node after = v;
@@ -197,16 +199,16 @@ CQ_RARE Node node_contacts_adj_alone(const cq_frame *s, const int64_t n, const i
   return grad;
 }
 
-// Adds up `sum` over the nodes of a tile in a fixed order, by two warps: each leaves its half in shared->half, at 2
-// which and 2 which + 1.
+// Adds up `sum` over the nodes of a tile in a fixed order. Two warps do it; they leave the sums of their halves in
+// shared->half[2 * which] and shared->half[2 * which + 1].
 CQ_GPU void half_sums(Shared *shared, const int which, double sum) {
   const int n = group_node();
   for (int d = WARP / 2; d > 0; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
   if (n % WARP == 0) shared->half[2 * which + n / WARP] = sum;
 }
 
-// Adds the gradients of gravity, from grad, those of p / m + dt g at the nodes of a tile, and of damping, from along =
-// v . dL/dv of each node (E50), to the tile's sums; NULL: to none. All threads of a group call it.
+// Adds the gradients of gravity and damping to the tile's sums (NULL: does not): of gravity from grad, dL/d(p / m +
+// dt g) of this thread's node; of damping from along = v . dL/dv of the node (E50). All threads of a group call it.
 CQ_GPU void add_gravity(const cq_frame *s, Shared *shared, const Node *grad, const double along, double *sums) {
   const int n = group_node(), damping = s->damping_wanted;
   const double dt = s->scales_8.dt;
@@ -219,7 +221,8 @@ CQ_GPU void add_gravity(const cq_frame *s, Shared *shared, const Node *grad, con
   __syncthreads();
 }
 
-// Adjoint of damping. grad: dL/dv becomes the gradient of p / m + dt g. Returns v . dL/dv.
+// Adjoint of damping at a node: multiplies grad, dL/dv, by the factor of damping, which gives dL/d(p / m + dt g).
+// Returns v . dL/dv, for the gradient of damping.
 CQ_GPU double decay_adj(const cq_frame *s, const int32_t scene, const Node *v, Node *grad) {
   const real decay = decay_of(s, scene);
   double along = 0;
@@ -230,8 +233,8 @@ CQ_GPU double decay_adj(const cq_frame *s, const int32_t scene, const Node *v, N
   return along;
 }
 
-// (E14) v = p / m of a node backward: dL/dp = dL/dv / m, dL/dm = -v . dL/dv / m. grad_v: gradient of the velocity
-// before walls; its last component is dL/dm by way of impulses.
+// (E14) Adjoint of v = p / m of a node: returns dL/dp = dL/dv / m and dL/dm = -v . dL/dv / m. p: momentum and mass;
+// inverse: 1 / m; grad_v: dL/dv before contacts, and behind its components dL/dm through impulses.
 CQ_GPU Node free_velocity_adj(const Node *p, const real inverse, const Node *grad_v) {
   Node q;
   real along = 0;
@@ -243,8 +246,9 @@ CQ_GPU Node free_velocity_adj(const Node *p, const real inverse, const Node *gra
   return q;
 }
 
-// The arenas hold dL/dv. Gradients of gravity, damping and walls are added to the sums of each tile. STORE: writes
-// dL/d(momentum, mass) to grid_q, and if `more` is set the velocities of step k - 1, from its record, to grid_v.
+// Adjoint of the grid pass of step k: sums dL/dv of each node from the arenas, and adds the gradients of gravity,
+// damping and walls to the sums of each tile. STORE: also writes dL/d(momentum, mass) to grid_q, and, if `more` is set,
+// the velocities of step k - 1, computed again from its record, to grid_v.
 template <int THREADS, int STORE>
 CQ_GPU void grid_adj_pass(const cq_frame *s, const int32_t k, const int32_t more, Shared *of_groups) {
   enum { GROUPS = THREADS / CQ_TILE_NODES };
@@ -272,8 +276,9 @@ CQ_GPU void grid_adj_pass(const cq_frame *s, const int32_t k, const int32_t more
   }
 }
 
-// The grid pass of step k backward: dL/d(v) of nodes after walls becomes dL/d(momentum, mass). more: another step
-// follows in this run.
+// Kernel grid_adj: adjoint of the grid pass (momentum to velocity, gravity, contacts) of engine step k. dL/dv of nodes,
+// which the particles' adjoint has left in the tiles' arenas, becomes dL/d(momentum, mass) in grid_q; gradients of
+// gravity, damping and walls are added to the tiles' sums. more 1: also computes the velocities of step k - 1 again.
 static __global__ void __launch_bounds__(CQ_TILE_NODES, 1)
     grid_adj(const cq_frame *__restrict__ s, int32_t k, int32_t more) {
   CQ_SHARED(Shared, shared, 1);

@@ -9,13 +9,13 @@ typedef struct State {
   const int32_t *slot_of;
 } State;
 
-// Component `field` of a particle's state, read on the host in double.
+// Number `field` of a particle's x, v, C and F in a host copy of the state. id: scene * particles + particle.
 static double field_of(const State *q, int64_t id, int32_t field) {
   const int64_t at = CQ_SLOT_AT(q->device->fields, q->slot_of[id]) + field * CQ_GROUP;
   return q->device->real_bytes == 4 ? (double)((const float *)q->data)[at] : ((const double *)q->data)[at];
 }
 
-// det F of a particle's state, in double on the host.
+// det F of a particle in a host copy of the state, computed in double. id: as in field_of.
 static double determinant(const State *q, int64_t id) {
   const int32_t dim = q->device->model->dim, first = cq_state_offset(CQ_FIELD_DEFORMATION, dim);
   double f[3][3];
@@ -26,8 +26,7 @@ static double determinant(const State *q, int64_t id) {
          f[0][2] * (f[1][0] * f[2][1] - f[1][1] * f[2][0]);
 }
 
-// Is a coordinate [cells] in the world? Not if it is NaN. It is compared in the precision of the device, as in the
-// kernels.
+// Is coordinate x [length] along `axis` in the world, by the precision of the device? Not 0: yes; 0: no, or x is NaN.
 static int32_t in_world(const cq_device *d, int32_t axis, double x) {
   const double limit = d->model->cells[axis] * (1 + 1e-6), inv_dx = 1 / d->model->dx;
   if (d->real_bytes == 8) return inv_dx * x >= 0 && inv_dx * x <= limit;
@@ -35,22 +34,23 @@ static int32_t in_world(const cq_device *d, int32_t axis, double x) {
   return at >= 0 && at <= (float)limit;
 }
 
-// The axis along which a particle has left the world; -1: none.
+// The first axis along which a particle has left the world; dim if it is inside. id: as in field_of.
 static int32_t axis_outside(const State *q, int64_t id) {
   int32_t axis = 0;
   while (axis < q->device->model->dim && in_world(q->device, axis, field_of(q, id, axis))) axis++;
   return axis;
 }
 
-// Records a failure: its kind, the particle and the value.
+// Sets in *h the kind of a failure (CQ_HEALTH_...), the particle's number in its scene, and the value that shows it.
 static void set_health(cq_health *h, int32_t bad, int64_t particle, double value) {
   h->bad = bad;
   h->particle = particle;
   h->value = value;
 }
 
-// Finds the first particle of a scene that is not finite, else the first outside of the world, else the first with det
-// F <= 0. If there is none: the smallest det F and its particle.
+// Looks for a failed particle of a scene in a host copy of the state: sets *h to the first one that is not finite, else
+// the first one outside of the world, else the first one with det F <= 0. If there is none, h->bad is
+// CQ_HEALTH_GOOD, and *h has the smallest det F and its particle.
 static void diagnose(const State *q, int32_t scene, cq_health *h) {
   const cq_device *d = q->device;
   const int64_t n = d->particles, first = scene * n;
@@ -73,10 +73,10 @@ static void diagnose(const State *q, int32_t scene, cq_health *h) {
   }
 }
 
-// Sets d->health to the failure of the first scene that diagnose finds one for in the state before the step, else of
-// the first in the state after it: other scenes may be about to fail by the step that failed in one by the state
-// before. If no scene has one, det F was not positive in the kernels' precision and is in double: the particle with the
-// smallest det F is named.
+// Sets d->health to a failed particle: of the first scene that has one in the state before the step, else of the first
+// scene that has one in the state after it. The state before comes first because the failure of one scene there ended
+// the step for all. If no scene has one, det F was <= 0 in the kernels' precision but is positive in double: then
+// d->health has the particle with the smallest det F before the step.
 static void find_failed_particle(cq_device *d, const State *before, const State *after) {
   const State *states[] = {before, after};
   cq_health worst = {};
@@ -96,8 +96,7 @@ static void find_failed_particle(cq_device *d, const State *before, const State 
   d->health.bad = CQ_HEALTH_INVERTED;
 }
 
-// Begins to copy a state to the host and sets q to read it there; the caller waits for the copy and frees q. No slice:
-// q is empty. Errors: no memory.
+// Begins to copy a state to new host memory, q->data, which the caller waits for and frees; NULL if slice is NULL.
 static cq_status fetch(cq_device *d, const cq_slice *slice, State *q) {
   q->data = NULL;
   if (!slice) return CQ_OK;
@@ -108,8 +107,9 @@ static cq_status fetch(cq_device *d, const cq_slice *slice, State *q) {
       "looking for what failed");
 }
 
-// Names the particle that failed in a step, in d->health, from the states before (in) and after it (out, NULL: there is
-// none). Returns CQ_UNSTABLE with a sentence, or the error that kept it from finding out.
+// Finds the particle that failed in an engine step, from the states before (in) and after it (out, NULL: there is
+// none), and puts it into d->health. Returns CQ_UNSTABLE with a sentence that names it, or the status of an error that
+// prevented the search.
 cq_status cq_cuda_diagnose(cq_device *d, const cq_slice *in, const cq_slice *out) {
   const char *const what = "looking for what failed";
   int32_t *slot_of = (int32_t *)cq_alloc((size_t)d->slots, sizeof *slot_of, what);

@@ -28,9 +28,9 @@ CQ_GPU int32_t contact_impulse_of(const cq_frame *s, const GridNode *w, const in
   return impulse_at(s, c.wall) / CONTACT_WIDTH;
 }
 
-// Adds the impulses of the contacts of all nodes of a tile in step k to the tile's sums, if group.sums is not NULL:
-// contact after contact, each in the order of the nodes. p: momentum and mass of this thread's node n, counted through
-// all tiles.
+// Adds the impulses that walls and pins give to the nodes of a tile in engine step k to group.sums, if that is not
+// NULL, in a fixed order: contact after contact, for each in the order of the nodes. A thread for each node: n is its
+// node, counted through all tiles, and p the node's momentum and mass. Called if the rollout reads impulses.
 CQ_RARE void tile_impulse(const cq_frame *s, const int64_t n, const int32_t k, const Node p,
                           const ImpulseGroup group) {
   Impulses *shared = group.shared;
@@ -77,7 +77,8 @@ CQ_GPU void impulse_pass(const cq_frame *s, const int32_t k, Impulses *of_groups
   }
 }
 
-// The impulses of walls and pins in engine step k, as a kernel: a block for each tile, which runs impulse_pass.
+// Kernel: adds the impulses of walls and pins in engine step k to the sums of each tile, a block for each tile
+// (impulse_pass). Does nothing if an earlier step failed or particles must be sorted.
 static __global__ void __launch_bounds__(CQ_TILE_NODES, 1) impulse(const cq_frame *__restrict__ s, int32_t k) {
   CQ_SHARED(Impulses, shared, 1);
   if (!s->progress->over) impulse_pass<CQ_TILE_NODES>(s, k, shared);

@@ -1,4 +1,5 @@
-// Compiled for each CQ_DIM {2, 3} and CQ_REAL_BYTES {4, 8}; exports one table of launches and nothing else.
+// kernels: the launches of all kernels, as the table of kernels.h. Compiled for each CQ_DIM {2, 3} and CQ_REAL_BYTES
+// {4, 8}; exports this table and nothing else.
 #include "kernels.h"
 #include "scalar.h"
 
@@ -44,7 +45,7 @@
 #include "repel.inl"
 #include "reference_adj.inl"
 
-// a launch of a kernel that takes a substep
+// defines a function that launches a kernel for engine step k of a run
 #define CQ_LAUNCHER(name, threads, ...)                                                     \
   static void name(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k) { \
     const auto kernel = __VA_ARGS__;                                                        \
@@ -60,7 +61,8 @@ CQ_LAUNCHER(launch_g2p_adj, ADJ_THREADS, transfer_adj<0, 1>)
 CQ_LAUNCHER(launch_step_adj, ADJ_THREADS, transfer_adj<1, 1>)
 CQ_LAUNCHER(launch_p2g_adj, ADJ_THREADS, transfer_adj<1, 0>)
 
-// Launches grid_adj, the grid pass of substep k backward; more 1: it also makes the velocities of substep k - 1 again.
+// Launches grid_adj, the adjoint of the grid pass of engine step k; more 1: it also computes the velocities of step
+// k - 1 again.
 static void launch_grid_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k, int32_t more) {
   CQ_LAUNCH(grid_adj, blocks, CQ_TILE_NODES, stream, frame, k, more);
 }
@@ -69,7 +71,8 @@ static void launch_grid_adj(cudaStream_t stream, int32_t blocks, const cq_frame 
 
 typedef void resident_kernel(const cq_frame *frame, int32_t count);
 
-// A cooperative launch: all blocks are on the GPU at the same time.
+// Launches a kernel cooperatively: all blocks are on the GPU at the same time, so that they can wait for each other.
+// count: the number of engine steps, an argument of the kernel.
 static void launch_together(resident_kernel *kernel, int32_t threads, cudaStream_t stream, int32_t blocks,
                             const cq_frame *frame, int32_t count) {
   cudaLaunchAttribute together = {};
@@ -84,8 +87,7 @@ static void launch_together(resident_kernel *kernel, int32_t threads, cudaStream
   // as CQ_LAUNCH
   if (cudaPeekAtLastError() == cudaSuccess) cudaLaunchKernelEx(&config, kernel, frame, count);
 }
-// Sets *room to the number of blocks of a cooperative kernel that the GPU holds at once; 0 where it has no cooperative
-// launch.
+// Sets *room to how many blocks of a cooperative kernel the GPU holds at once; 0 if it has no cooperative launches.
 static cudaError_t room_of(resident_kernel *kernel, int32_t threads, const cudaDeviceProp *gpu, int32_t *room) {
   int each = 0;
   const cudaError_t error = gpu->cooperativeLaunch
@@ -94,20 +96,20 @@ static cudaError_t room_of(resident_kernel *kernel, int32_t threads, const cudaD
   *room = each * gpu->multiProcessorCount;
   return error;
 }
-// Launches one kernel that makes `count` engine steps.
+// Launches the kernel `resident`, which computes all `count` engine steps of a run.
 static void launch_resident(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t count) {
   launch_together(resident, TRANSFER_THREADS, stream, blocks, frame, count);
 }
 #if CQ_DIM == 2
-// Launches one kernel that reverses `count` engine steps.
+// Launches the kernel `resident_adj`, which reverses all `count` engine steps of a run.
 static void launch_resident_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t count) {
   launch_together(resident_adj, ADJ_THREADS, stream, blocks, frame, count);
 }
 #else
 static cq_cuda_resident *const launch_resident_adj = NULL;   // launches are faster
 #endif
-// Sets *forward and *backward to the number of blocks of the resident kernels that the GPU holds at once; 0: there is
-// no such kernel.
+// Sets *forward and *backward to how many blocks of the kernels resident and resident_adj, which work on a whole run of
+// engine steps, the GPU holds at once; 0: there is no such kernel.
 static cudaError_t room(const cudaDeviceProp *gpu, int32_t *forward, int32_t *backward) {
   const cudaError_t error = room_of(resident, TRANSFER_THREADS, gpu, forward);
   *backward = 0;
@@ -126,51 +128,55 @@ CQ_LAUNCHER(launch_cell_forces_adj, CELL_THREADS, cell_forces_adj)
 CQ_LAUNCHER(launch_cell_settle, CELL_THREADS, cell_settle)
 CQ_LAUNCHER(launch_node_collect, GRID_THREADS, node_collect)
 
-// Launches node_move_adj, the pass over nodes of a total Lagrangian step backward. given: vector fields of the arenas
-// that are added to the adjoint of nodes first.
+// Launches node_move_adj, the adjoint of the pass over nodes in total Lagrangian step k. given: how many vector fields
+// that cells left for nodes are first added to the adjoint of nodes (0, 1: displacements, 2: velocities too).
 static void launch_node_move_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k,
                                  int32_t given) {
   CQ_LAUNCH(node_move_adj, blocks, CQ_TILE_NODES, stream, frame, k, given);
 }
-// Launches the search for near surfaces and the forces between them.
+// Launches the search for surfaces of bodies that are near each other before total Lagrangian step k, and the forces by
+// which they push each other apart.
 static void launch_repel(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k) {
   CQ_LAUNCH(near_enter, blocks, SLOT_THREADS, stream, frame, k);
   CQ_LAUNCH(near_push, blocks, SLOT_THREADS, stream, frame, k);
 }
-// Launches the search for near surfaces and the adjoint of the forces between them.
+// Launches the search for near surfaces as launch_repel does, and the adjoint of the forces between them.
 static void launch_repel_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k) {
   CQ_LAUNCH(near_enter, blocks, SLOT_THREADS, stream, frame, k);
   CQ_LAUNCH(near_push_adj, blocks, SLOT_THREADS, stream, frame, k);
 }
-// Launches the test for bodies that touch after step k of total Lagrangian worlds.
+// Launches the test whether surfaces of bodies meet after total Lagrangian step k of a run; k -1: before step 0.
 static void launch_touch(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k) {
   CQ_LAUNCH(touch_enter, blocks, SLOT_THREADS, stream, frame, k);
   CQ_LAUNCH(touch_meet, blocks, SLOT_THREADS, stream, frame, k);
 }
-// Launches the kernel that computes where the particles of cables and chambers are in state k, from the nodes of
-// reference grids.
+// Launches the kernel that computes, in total Lagrangian worlds, where the particles of cables and chambers are before
+// engine step k, from the nodes of reference grids.
 static void launch_reference_pulled(cudaStream_t stream, int32_t blocks, const cq_frame *frame,
                                     const cq_actuation *actuation, int32_t k) {
   CQ_LAUNCH(reference_pulled, blocks, SLOT_THREADS, stream, frame, actuation, k);
 }
-// Launches what makes the first state of nodes from particles.
+// Launches the kernels that compute mass and velocity of the nodes of reference grids at the start of a rollout, from
+// the particles `given`, and write the nodes' first state.
 static void launch_reference_begin(cudaStream_t stream, int32_t blocks, const cq_shapes *shapes,
                                    const cq_given_particles *given, void *state) {
   CQ_LAUNCH(reference_nodes, blocks, CQ_TILE_NODES, stream, *shapes, *given, state);
   if (shapes->start) CQ_LAUNCH(reference_starts, blocks, SLOT_THREADS, stream, *shapes, given->state);
 }
-// Launches what computes particles from nodes, for readouts.
+// Launches the kernel that computes x, v, F and C of particles, `to`, from a state of nodes, for readouts.
 static void launch_reference_observe(cudaStream_t stream, int32_t blocks, const cq_shapes *shapes, const void *state,
                                      void *to) {
   CQ_LAUNCH(reference_particles, blocks, SLOT_THREADS, stream, *shapes, state, to);
 }
-// Launches what hands gradients of particles' readouts to the nodes that they follow.
+// Launches the kernels that move gradients of particles, which readouts have added to adj, to the adjoint of the nodes
+// that the particles are computed from. state: of the nodes.
 static void launch_reference_settle(cudaStream_t stream, int32_t blocks, const cq_shapes *shapes, const void *state,
                                     void *adj) {
   CQ_LAUNCH(reference_settle, blocks, CELL_THREADS, stream, *shapes, state, adj);
   CQ_LAUNCH(reference_collect, blocks, GRID_THREADS, stream, *shapes, 2);
 }
-// Launches what turns adjoints of nodes into gradients of the particles that the rollout began with.
+// Launches the kernels that turn the adjoint of the nodes' first state into gradients of the particles that the rollout
+// began with (given): x, v, C, F and masses. state: the nodes' first state.
 static void launch_reference_finish(cudaStream_t stream, int32_t blocks, const cq_shapes *shapes,
                                     const cq_given_particles *given, const void *state) {
   CQ_LAUNCH(reference_masses, blocks, GRID_THREADS, stream, *shapes, state);
@@ -180,9 +186,9 @@ static void launch_reference_finish(cudaStream_t stream, int32_t blocks, const c
   CQ_LAUNCH(reference_shift, blocks, SLOT_THREADS, stream, *shapes, given->adj);
 }
 
-// ---- the others -----------------------------------------------------------------------------------------------------
+// ---- sorting, actuation, readouts -----------------------------------------------------------------------------------
 
-// Launches find_box, the bounding box of the particles in tiles.
+// Launches find_box, which finds the bounding box of all particles, in grid tiles.
 static void launch_box(cudaStream_t stream, int32_t blocks, const cq_sorting *s) {
   CQ_LAUNCH(find_box, blocks, SLOT_THREADS, stream, *s);
 }
@@ -190,20 +196,20 @@ static void launch_box(cudaStream_t stream, int32_t blocks, const cq_sorting *s)
 static void launch_key(cudaStream_t stream, int32_t blocks, const cq_sorting *s) {
   CQ_LAUNCH(find_keys, blocks, SLOT_THREADS, stream, *s);
 }
-// Launches the kernel that copies particle fields from one order into another.
+// Launches the kernel that copies fields of particles from one order of particles into another.
 static void launch_move(cudaStream_t stream, int32_t blocks, const cq_moving *m) {
   CQ_LAUNCH(move_slots, blocks, SLOT_THREADS, stream, *m);
 }
-// Launches the kernel that copies a field of the user's order into particle slots.
+// Launches the kernel that copies the user's values of one quantity into the fields of a device array of particles.
 static void launch_load(cudaStream_t stream, int32_t blocks, const cq_loading *l) {
   CQ_LAUNCH(load_values, blocks, SLOT_THREADS, stream, *l);
 }
-// Launches what takes scenes of another rollout over: their particles, and the nodes of their reference grids.
+// Launches the kernels that copy, add or clear scenes between rollouts: their particles, and nodes of reference grids.
 static void launch_take(cudaStream_t stream, int32_t blocks, const cq_taking *t) {
   if (t->slots) CQ_LAUNCH(take_slots, blocks, SLOT_THREADS, stream, *t);
   if (t->nodes_to) CQ_LAUNCH(take_nodes, blocks, SLOT_THREADS, stream, *t);
 }
-// Launches the kernel that copies the adjoints of particles' states into the user's order.
+// Launches the kernel that copies the adjoint of the particles' state, as doubles, into the user's order.
 static void launch_store_state(cudaStream_t stream, int32_t blocks, const cq_storing *s) {
   CQ_LAUNCH(store_state_adj, blocks, SLOT_THREADS, stream, *s);
 }
@@ -211,45 +217,44 @@ static void launch_store_state(cudaStream_t stream, int32_t blocks, const cq_sto
 static void launch_store_params_adj(cudaStream_t stream, int32_t blocks, const cq_storing *s) {
   CQ_LAUNCH(store_params_adj, blocks, SLOT_THREADS, stream, *s);
 }
-// Launches the norms of all scenes, and what scales adjoints down where there is a limit.
+// Launches the kernels that compute the norm of each scene's adjoint and scale adjoints above n->most down to it.
 static void launch_norm(cudaStream_t stream, int32_t blocks, const cq_norming *n) {
   CQ_LAUNCH(square_portions, n->batch * CQ_NORM_PORTIONS, SUM_THREADS, stream, *n);
   CQ_LAUNCH(add_portions, (n->batch + SLOT_THREADS - 1) / SLOT_THREADS, SLOT_THREADS, stream, *n);
   if (n->most < INFINITY) CQ_LAUNCH(limit_norms, blocks, SLOT_THREADS, stream, *n);
 }
-// Launches adj *= factor for `count` numbers of an adjoint.
+// Launches adj *= factor for the first `count` reals of an adjoint.
 static void launch_discount(cudaStream_t stream, int32_t blocks, void *adj, int64_t count, double factor) {
   CQ_LAUNCH(discount_reals, blocks, SLOT_THREADS, stream, adj, count, factor);
 }
-// Launches the kernel that writes stresses, forces and pressures of particles from the signals and forces of a control
-// step.
+// Launches the kernel that writes stresses, forces and pressures of particles from signals and the script's forces.
 static void launch_load_actuation(cudaStream_t stream, int32_t blocks, const cq_frame *frame,
                               const cq_actuation *actuation) {
   CQ_LAUNCH(load_actuation, blocks, SLOT_THREADS, stream, frame, actuation);
 }
-// Launches the adjoint of load_actuation: shares of entries and forces, then the gradients of signals.
+// Launches the adjoint of load_actuation: gradients of actuation weights and of the script's forces, then of signals.
 static void launch_load_actuation_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame,
                              const cq_actuation *actuation) {
   CQ_LAUNCH(actuation_shares, blocks, SLOT_THREADS, stream, frame, actuation);
   CQ_LAUNCH(actuation_signals, blocks, SUM_THREADS, stream, frame, actuation);
 }
-// Launches what computes stresses and the like of the particles that are read.
+// Launches the kernel that computes the derived quantities of a readout (stress, energy, ...), if it has any.
 static void read_derived(cudaStream_t stream, const cq_reading *r) {
   const int64_t blocks = ((int64_t)r->batch * r->listed + SLOT_THREADS - 1) / SLOT_THREADS;
   if (r->derived_width) CQ_LAUNCH(read_derive, blocks < 4096 ? blocks : 4096, SLOT_THREADS, stream, *r);
 }
-// Launches the forces of cables and chambers on particles in state k.
+// Launches the forces of cables and chambers on particles, from positions before engine step k; a block for each scene.
 static void launch_pull_cables(cudaStream_t stream, int32_t blocks, const cq_frame *frame,
                                const cq_actuation *actuation, int32_t k) {
   CQ_LAUNCH(pull_cables, blocks, CABLE_THREADS, stream, frame, actuation, k);
 }
-// Launches the adjoint of the forces of cables and chambers in state k.
+// Launches the adjoint of pull_cables of engine step k: of the forces of cables and chambers on particles.
 static void launch_pull_cables_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame,
                                    const cq_actuation *actuation, int32_t k) {
   CQ_LAUNCH(pull_cables_adj, blocks, CABLE_THREADS, stream, frame, actuation, k);
 }
-// Launches the first `components` sums of a readout's groups in two steps: over portions of a group, then over the
-// portions.
+// Launches the sums of a readout over each group of particles in two stages: over portions of a group, then over the
+// portions. components: how many numbers are summed for each group; 1: the weights alone.
 static void read_sums(cudaStream_t stream, int32_t blocks, const cq_reading *r, int32_t components) {
   CQ_LAUNCH(read_portions, blocks, SUM_THREADS, stream, *r, components);
   // a warp for each sum, where a portion takes a block
@@ -265,12 +270,12 @@ static void launch_read(cudaStream_t stream, int32_t blocks, const cq_reading *r
   else
     read_sums(stream, blocks, r, r->components);
 }
-// Launches the sums of weights of a readout's groups alone.
+// Launches the sums of the particles' weights in each group of a readout, which its adjoint divides by.
 static void launch_read_weights(cudaStream_t stream, int32_t blocks, const cq_reading *r) {
   read_derived(stream, r);
   read_sums(stream, blocks, r, 1);
 }
-// Launches the adjoint of a readout.
+// Launches the adjoint of a readout: from the gradients of its result to the adjoint of the listed particles.
 static void launch_read_adj(cudaStream_t stream, int32_t blocks, const cq_reading *r) {
   CQ_LAUNCH(read_adj, blocks, SLOT_THREADS, stream, *r);
 }

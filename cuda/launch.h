@@ -70,7 +70,7 @@ static __device__ __forceinline__ void cq_sync_grid(unsigned *arrived) {
 template <class T> CQ_GPU T load_volatile(const T *from) { return *(const volatile T *)from; }
 template <class T> CQ_GPU void store_volatile(T *to, const T value) { *(volatile T *)to = value; }
 
-// Every call of the CUDA runtime goes through here, which turns a failure into a sentence with a remedy.
+// Returns CQ_OK, or for a failed CUDA call a status and a sentence with a remedy. what: the work that failed.
 cq_status cq_cuda_check(cudaError_t error, const char *what);
 
 #endif

@@ -6,8 +6,7 @@
 
 static const char *const what = "grids of bodies";
 
-// A copy of the first `used` elements of an array in a new one of `room` elements of `size` bytes; the old one is
-// freed.
+// Reallocates an array for `room` elements of `size` bytes, and keeps its first `used` ones. NULL: no memory.
 static void *grown(void *array, size_t used, size_t room, size_t size) {
   void *more = cq_alloc(room, size, what);
   if (more && used) memcpy(more, array, used * size);
@@ -16,11 +15,11 @@ static void *grown(void *array, size_t used, size_t room, size_t size) {
 }
 #define GROW(array, used, room) (*(void **)&(array) = grown(array, (size_t)(used), (size_t)(room), sizeof *(array)))
 
-// The room for `needed` entries: as it is where they fit, else half as much again.
+// The capacity for `needed` entries: `room`, the present one, if they fit, else half more than needed.
 static int32_t room_for(int32_t needed, int32_t room) { return needed <= room ? room : needed + needed / 2; }
 
-// Makes the arrays of the layout large enough for so many tiles, nodes and rim cells; what they hold stays. CQ_OK or
-// CQ_MEMORY.
+// Makes the arrays of the layout large enough for `tiles` tiles of cells, `nodes` nodes and `rims` surface cells in
+// all, and keeps their contents. CQ_OK or CQ_MEMORY.
 static cq_status make_room(cq_shapes_layout *l, int32_t tiles, int32_t nodes, int32_t rims) {
   const int32_t tile_room = room_for(tiles, l->tile_room), node_room = room_for(nodes, l->node_room),
                 rim_room = room_for(rims, l->rim_room);
@@ -47,7 +46,7 @@ static cq_status make_room(cq_shapes_layout *l, int32_t tiles, int32_t nodes, in
   return ok ? CQ_OK : CQ_MEMORY;
 }
 
-// Frees the tables of reference grids on the host.
+// Frees all arrays of a layout of reference grids on the host.
 void cq_shapes_free(cq_shapes_layout *l) {
   void *owned[] = {l->bodies,  l->grid_first, l->tile_first, l->number,     l->tile_number, l->pin,      l->cell,
                    l->box_tile, l->in_tile,   l->fraction,   l->tile,       l->hulls,       l->cell_start, l->corner,
@@ -56,13 +55,14 @@ void cq_shapes_free(cq_shapes_layout *l) {
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
 }
 
-// The number of tiles along axis i of a body's reference grid.
+// The number of tiles of cells along axis i of the box of nodes around a body; 1 for axis 2 in 2D.
 static int32_t tiles_along(const cq_shapes_layout *l, const cq_body *body, int i) {
   return i < l->dim ? (body->count[i] - 2 + l->side - 1) / l->side : 1;
 }
 
-// Sets the boxes of nodes, and of tiles of cells, around the bodies of a scene, and clears their tables. Tile t along
-// an axis has the cells around nodes 1 + t SIDE and on. CQ_OK or CQ_MEMORY.
+// Sizes the box of nodes, and of tiles of cells, around each body of a scene by the positions of its particles, and
+// clears the tables over these boxes. Along each axis tile t has the cells of nodes 1 + t SIDE to (t + 1) SIDE. CQ_OK,
+// or a status with a sentence.
 static cq_status size_boxes(cq_shapes_layout *l, const double *positions) {
   const cq_model *m = l->model;
   cq_status status = cq_grids_size(m, positions, l->bodies);
@@ -101,14 +101,14 @@ static cq_status size_boxes(cq_shapes_layout *l, const double *positions) {
   return CQ_OK;
 }
 
-// Node k of the 3^dim nodes around that of a cell, last axis fastest.
+// The index, in the boxes of all bodies, of node k (last axis fastest) of the 3^dim nodes around node `cell`.
 static int64_t around(const cq_shapes_layout *l, const cq_body *body, int64_t cell, int k) {
   if (l->dim == 2) return cell + (k / 3 - 1) * body->stride[0] + k % 3 - 1;
   return cell + (k / 9 - 1) * body->stride[0] + (k / 3 % 3 - 1) * body->stride[1] + k % 3 - 1;
 }
 
-// Sets the cell of each particle of a scene, its tile, and its place in the cell; counts the particles of each tile,
-// and marks the nodes around cells and those that pins hold.
+// Finds the cell of each particle of a scene in its body's reference grid, the cell's tile, and the particle's place in
+// the cell; counts the particles of each tile, and marks the nodes around particles and those that pins hold.
 static void find_cells(cq_shapes_layout *l, const double *positions) {
   const cq_model *m = l->model;
   const int touched = l->dim == 3 ? 27 : 9;
@@ -144,14 +144,14 @@ static void find_cells(cq_shapes_layout *l, const double *positions) {
     }
 }
 
-// Sets at {3} to the place of a node in the grid of its body, from its index.
+// Sets at {3} to the integer coordinates of a node in the box of its body. node: its index in the boxes of all bodies.
 static void coordinates(const cq_shapes_layout *l, const cq_body *body, int64_t node, int32_t at[3]) {
   node -= body->first;
   at[0] = at[1] = at[2] = 0;
   for (int i = 0; i < l->dim; i++, node %= body->stride[i - 1]) at[i] = (int32_t)(node / body->stride[i]);
 }
 
-// Numbers the marked nodes of a scene, and appends to the layout the place at rest, pin and scene of each. CQ_OK or
+// Numbers the nodes that find_cells has marked, and appends their rest places, pins and scene to the layout. CQ_OK or
 // CQ_MEMORY.
 static cq_status number_nodes(cq_shapes_layout *l, int32_t scene) {
   const cq_model *m = l->model;
@@ -184,8 +184,9 @@ static cq_status number_nodes(cq_shapes_layout *l, int32_t scene) {
   return CQ_OK;
 }
 
-// Fills the hull of tile t of body b: the numbers of the nodes that its particles reach, and for each node the hull
-// entries that it gets contributions from. box_tile: the tile's index in the boxes of all bodies.
+// Fills the hull of tile t of body b: the numbers of the nodes that particles in the tile reach. Also adds each hull
+// entry to the list of its node, which sums contributions of several tiles. box_tile: the tile's index among the tiles
+// of all boxes.
 static void make_hull(cq_shapes_layout *l, int32_t b, int64_t box_tile, int32_t t) {
   const cq_body *body = &l->bodies[b];
   const int32_t side = l->side + 2;
@@ -209,8 +210,8 @@ static void make_hull(cq_shapes_layout *l, int32_t b, int64_t box_tile, int32_t 
   }
 }
 
-// Appends the tiles with particles of a scene to the layout, in the order of its bodies, with their hulls, and the
-// particles of each sorted by cell. CQ_OK or CQ_MEMORY.
+// Appends the tiles of a scene that have particles to the layout, in the order of bodies, with their hulls (nodes that
+// their particles reach), and with the particles of each tile sorted by cell. CQ_OK or CQ_MEMORY.
 static cq_status make_tiles(cq_shapes_layout *l, int32_t scene, const double *positions) {
   const cq_model *m = l->model;
   const int64_t n = m->particle_count, box_tiles = l->tile_first[m->body_count];
@@ -262,8 +263,8 @@ static cq_status make_tiles(cq_shapes_layout *l, int32_t scene, const double *po
   return CQ_OK;
 }
 
-// Appends the rim cells of a scene to the layout: filled cells beside an empty one, which alone can touch another body.
-// filled: work memory, a byte for each node of the boxes. CQ_OK or CQ_MEMORY.
+// Appends the surface cells (rims) of a scene to the layout: cells with particles that have an empty cell beside them,
+// which alone can touch another body. filled: work memory, a byte for each node of the boxes. CQ_OK or CQ_MEMORY.
 static cq_status find_rim(cq_shapes_layout *l, int32_t scene, uint8_t *filled) {
   const cq_model *m = l->model;
   memset(filled, 0, (size_t)l->grid_first[m->body_count]);
@@ -291,7 +292,8 @@ static cq_status find_rim(cq_shapes_layout *l, int32_t scene, uint8_t *filled) {
   return CQ_OK;
 }
 
-// Lays out the reference grids of one scene's bodies: their boxes, cells, nodes, tiles and weights.
+// Appends the reference grids of one scene's bodies to the layout: cells of particles, nodes, tiles and surface cells.
+// positions {n, dim}: of the scene's particles at step 0.
 static cq_status lay_out_scene(cq_shapes_layout *l, int32_t scene, const double *positions) {
   cq_status status = size_boxes(l, positions);
   if (status) return status;
@@ -305,8 +307,8 @@ static cq_status lay_out_scene(cq_shapes_layout *l, int32_t scene, const double 
   return status;
 }
 
-// Lays out the reference grids of all scenes, by their positions. l: zeroed, and to be freed after a failure too. CQ_OK
-// or CQ_MEMORY.
+// Lays out the reference grids of all scenes on the host: tables of nodes, tiles of cells and surface cells, from the
+// positions in values {batch}. l: zeroed; the caller frees it, after a failure too. CQ_OK or a status with a sentence.
 cq_status cq_shapes_lay_out(const cq_model *m, const cq_values *values, int32_t batch, cq_shapes_layout *l) {
   const size_t n = (size_t)m->particle_count, bodies = (size_t)m->body_count, slots = (size_t)batch * n,
                dim = (size_t)m->dim;

@@ -17,11 +17,11 @@ typedef struct object {
 
 static object loaded;      // once for the process; it stays
 
-// The function of this name in the loaded object, or NULL.
+// The address of the function with this name in a loaded shared object; NULL if it has none.
 static void *find(void *handle, const char *name) { return dlsym(handle, name); }
 
-// Loads the shared object of the CUDA device at a path and finds its functions, in `loaded`. CQ_OK, or CQ_DEVICE if it
-// cannot be loaded, is no CUDA device, or is of another build.
+// Loads the shared object of the CUDA device at `path`, and keeps its functions in `loaded`. CQ_OK, or CQ_DEVICE with a
+// sentence if it cannot be loaded, is not a CUDA device of cqlua, or belongs to a different build.
 static cq_status open_object(const char *path) {
   void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!handle)
@@ -48,8 +48,9 @@ static cq_status open_object(const char *path) {
   return CQ_OK;
 }
 
-// Opens the shared object with the kernels, once: the one that CQLUA_CUDA names, else the first found beside the
-// program, in the folder above it, or where make install puts it. CQ_OK or CQ_DEVICE.
+// Opens the shared object with the CUDA device, if no earlier call has: the file that the environment variable
+// CQLUA_CUDA names, else the first one found beside the program, in the folder above it, or where make install puts it.
+// CQ_OK or CQ_DEVICE with a sentence.
 static cq_status load(void) {
   if (loaded.handle) return CQ_OK;
   const char *chosen = getenv("CQLUA_CUDA");
@@ -78,16 +79,14 @@ static cq_status load(void) {
                             "CUDA Toolkit; or take the device \"cpu\"");
 }
 
-// Loads the CUDA device, if it is not there yet, and sets *backend to its operations. CQ_OK, or CQ_DEVICE and a
-// sentence with a remedy.
+// Loads the CUDA device, if it is not loaded, and sets *backend to its functions. CQ_OK, or CQ_DEVICE and a sentence.
 cq_status cq_cuda_load(const cq_backend **backend) {
   const cq_status status = load();
   if (!status) *backend = loaded.backend;
   return status;
 }
 
-// Loads the CUDA device and fills gpu with the properties of the GPU of this index, from 0. CQ_OK, or CQ_DEVICE if
-// there is none.
+// Loads the CUDA device and fills gpu with the properties of GPU number `index`, from 0. CQ_OK, or CQ_DEVICE: none.
 cq_status cq_cuda_find_gpu(int32_t index, cq_gpu *gpu) {
   const cq_status status = load();
   return status ? status : loaded.find_gpu(index, gpu);

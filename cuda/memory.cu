@@ -15,8 +15,8 @@ struct cq_piece {
 
 // ---- sentences ------------------------------------------------------------------------------------------------------
 
-// Fails: the NVIDIA driver is missing, older than the CUDA that this build needs, or made of parts that do not fit
-// together.
+// Returns CQ_DEVICE with a sentence: the NVIDIA driver is missing, older than the CUDA that this build needs, or its
+// parts do not fit together. text: CUDA's description of the error.
 static cq_status fail_driver(const char *text) {
   int driver = 0, runtime = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || cudaRuntimeGetVersion(&runtime) != cudaSuccess)
@@ -35,7 +35,7 @@ static cq_status fail_driver(const char *text) {
       driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
 }
 
-// Fails: this build has no kernels for the GPU's compute capability.
+// Returns CQ_DEVICE with a sentence: this build has no kernels for the GPU. text: CUDA's description of the error.
 static cq_status fail_kernels(const char *text) {
   cudaDeviceProp gpu;
   if (cudaGetDeviceProperties(&gpu, 0) != cudaSuccess) {
@@ -51,8 +51,8 @@ static cq_status fail_kernels(const char *text) {
       gpu.name, gpu.major, gpu.minor, text, gpu.major, gpu.minor);
 }
 
-// The status of a CUDA call: CQ_OK, or CQ_MEMORY or CQ_DEVICE and a sentence with a remedy; the error is cleared. what:
-// for the sentence, the work that failed.
+// Turns the result of a CUDA call into a status: CQ_OK, or CQ_MEMORY or CQ_DEVICE with a sentence that says a remedy;
+// clears CUDA's error. what: the work that failed, for the sentence.
 cq_status cq_cuda_check(cudaError_t error, const char *what) {
   if (error == cudaSuccess) return CQ_OK;
   cudaGetLastError();   // clears the error, which the next launch would report again
@@ -101,7 +101,7 @@ cq_status cq_cuda_check(cudaError_t error, const char *what) {
   }
 }
 
-// Returns CQ_MEMORY for `bytes` that the pool cannot get from CUDA, with a sentence that says how much is free.
+// Returns CQ_MEMORY with a sentence: `bytes` bytes for `what` cannot be allocated; it says how much memory is free.
 static cq_status fail_memory(const cq_pool *pool, size_t bytes, const char *what) {
   const double mebibyte = 1 << 20;
   size_t available = 0, total = 0;
@@ -116,7 +116,8 @@ static cq_status fail_memory(const cq_pool *pool, size_t bytes, const char *what
 
 // ---- pool -----------------------------------------------------------------------------------------------------------
 
-// Rounds a size up to one of the pool's sizes, and returns the bin of that size.
+// Rounds *bytes up to the next block size of the pool, of which there are eight between a power of two and the next,
+// and returns the index of the free list (bin) of that size.
 static int32_t bin_of(size_t *bytes) {
   size_t units = *bytes ? (*bytes + UNIT - 1) / UNIT : 1;
   int32_t shift = 0;
@@ -162,7 +163,7 @@ static void trim(cq_pool *pool) {
   }
 }
 
-// Gets another piece of at least `bytes` for the pool from CUDA.
+// Allocates one more piece of `bytes` bytes of device memory with cudaMalloc, from which the pool cuts blocks.
 static cq_status add_piece(cq_pool *pool, size_t bytes, const char *what) {
   cq_piece *piece = (cq_piece *)cq_alloc(1, sizeof *piece, what);
   if (!piece) return CQ_MEMORY;
@@ -178,8 +179,8 @@ static cq_status add_piece(cq_pool *pool, size_t bytes, const char *what) {
   return CQ_OK;
 }
 
-// Sets *out to a new block of a bin's size, cut from a piece that has room for it; gets another piece from CUDA if none
-// has.
+// Sets *out to a new block of `bytes` bytes, the size of `bin`, cut from a piece that has room for it; gets another
+// piece from CUDA if none has. what: for the sentence of an error.
 static cq_status carve(cq_pool *pool, size_t bytes, int32_t bin, const char *what, cq_memory **out) {
   cq_piece *piece = pool->pieces;
   while (piece && piece->bytes - piece->carved < bytes) piece = piece->next;
@@ -207,7 +208,8 @@ static cq_status carve(cq_pool *pool, size_t bytes, int32_t bin, const char *wha
   return CQ_OK;
 }
 
-// Sets *out to a block of at least `bytes` of device memory, not zeroed; to NULL on failure. what: for the sentence.
+// Sets *out to a block of at least `bytes` bytes of device memory, not zeroed; to NULL on failure. what: noun for the
+// sentence of an error, e.g. "state slice".
 cq_status cq_pool_take(cq_pool *pool, size_t bytes, const char *what, cq_memory **out) {
   *out = NULL;
   const size_t asked = bytes;
@@ -237,8 +239,8 @@ void cq_pool_give(cq_pool *pool, cq_memory *memory) {
   pool->bins[memory->bin] = memory;
 }
 
-// Makes *memory a block of at least `bytes`: as it is if it is large enough, else a new one, with a quarter to spare if
-// it replaces one whose contents are lost; NULL on failure.
+// Makes sure that *memory is a block of at least `bytes` bytes. A smaller one is replaced by a new one, with a quarter
+// to spare, and its contents are lost. NULL on failure. what: for the sentence.
 cq_status cq_pool_reserve(cq_pool *pool, cq_memory **memory, size_t bytes, const char *what) {
   if (*memory && (*memory)->bytes >= bytes) return CQ_OK;
   const size_t room = *memory ? bytes + bytes / 4 : bytes;
@@ -252,8 +254,8 @@ void cq_pool_close(cq_pool *pool) { trim(pool); }
 
 // ---- memory of the host ---------------------------------------------------------------------------------------------
 
-// Sets *out to `bytes` of page-locked host memory, between which and the device copies need not be waited for; to NULL
-// on failure.
+// Sets *out to `bytes` bytes of page-locked host memory, which the GPU can copy to and from asynchronously; to NULL on
+// failure. what: for the sentence of an error.
 cq_status cq_pinned_take(size_t bytes, const char *what, void **out) {
   *out = NULL;
   const cudaError_t error = cudaMallocHost(out, bytes);

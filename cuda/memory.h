@@ -25,7 +25,8 @@ typedef struct cq_pool {
 
 // what: for the sentence, e.g. "state slice"
 cq_status cq_pool_take(cq_pool *pool, size_t bytes, const char *what, cq_memory **out);
-void cq_pool_give(cq_pool *pool, cq_memory *memory);   // NULL: nothing
+// Returns a block to the pool, which keeps it for later requests. NULL: does nothing.
+void cq_pool_give(cq_pool *pool, cq_memory *memory);
 // Memory of at least `bytes` bytes, whose contents are lost when it grows.
 cq_status cq_pool_reserve(cq_pool *pool, cq_memory **memory, size_t bytes, const char *what);
 void cq_pool_close(cq_pool *pool);

@@ -124,13 +124,14 @@ CQ_KERNEL add_gradients(const cq_network n) {
   }
 }
 
-// Launches network_signals: the signals of the next control step of all scenes.
+// Launches network_signals: evaluates a policy's network n for all scenes, from the observations to the signals of the
+// next control step.
 void cq_network_signals(cudaStream_t stream, const cq_network *n) {
   CQ_LAUNCH(network_signals, n->batch, THREADS, stream, *n);
 }
 
-// Launches the adjoint of network_signals for all scenes, then the sums of the parameters' gradients by `blocks`
-// blocks.
+// Launches the adjoint of network_signals for all scenes, to the gradients of observations, then the gradients of the
+// network's parameters, summed over scenes. blocks: for the second kernel, whose threads work on parameters.
 void cq_network_adj(cudaStream_t stream, int32_t blocks, const cq_network *n) {
   CQ_LAUNCH(network_signals_adj, n->batch, THREADS, stream, *n);
   CQ_LAUNCH(add_gradients, blocks, THREADS, stream, *n);

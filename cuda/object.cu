@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-// The number of this object's build, which must be that of the program (cq_backend_abi).
+// The ABI number of this shared object's build, which the program compares with its own number (cq_backend_abi).
 int64_t cq_backend_cuda_abi(void) { return cq_backend_abi(); }
 
-// Fills gpu with the properties of the GPU of this index, from 0: name, memory, processors, versions. CQ_OK, or
-// CQ_DEVICE if there is none. The GPU that was in use stays so.
+// Fills gpu with the properties of GPU number `index`, from 0: name, memory, processors, versions. CQ_OK, or CQ_DEVICE
+// if there is no such GPU. The GPU that CUDA uses stays the same.
 cq_status cq_backend_cuda_gpu(int32_t index, cq_gpu *gpu) {
   memset(gpu, 0, sizeof *gpu);
   int count = 0;

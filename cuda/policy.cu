@@ -23,12 +23,12 @@ struct cq_device_network {
 
 static const char *const what = "a policy";
 
-// Begins a copy of `bytes` on the device's stream; none for 0 bytes.
+// Begins a copy of `bytes` bytes in the direction `kind` on the device's stream; does nothing for 0 bytes.
 static cq_status copy(cq_device *d, void *to, const void *from, size_t bytes, cudaMemcpyKind kind) {
   return bytes ? cq_cuda_check(cudaMemcpyAsync(to, from, bytes, kind, d->context->stream), what) : CQ_OK;
 }
 
-// Frees the network of the policy that ran last, if there is one.
+// Frees d->network_state, the network of the policy that ran last, with its memory on device and host, if there is one.
 void cq_cuda_policy_destroy(cq_device *d) {
   cq_device_network *f = d->network_state;
   if (!f) return;
@@ -44,7 +44,8 @@ void cq_cuda_policy_destroy(cq_device *d) {
 
 // ---- the network ----------------------------------------------------------------------------------------------------
 
-// The policy's network as kernels take it: sizes of layers, weights and values on the device.
+// The sizes of the policy's network for the kernels: widths and activations of layers, and where each layer begins in
+// the arrays of values and of parameters. Addresses are set later.
 static cq_network network_of(const cq_device *d, const cq_policy_run *policy_run) {
   const cq_policy *p = policy_run->policy;
   cq_network n = {};
@@ -66,8 +67,8 @@ static cq_network network_of(const cq_device *d, const cq_policy_run *policy_run
   return n;
 }
 
-// Sets d->network_state to a network of these layers, with all the memory that it needs on the device and on the host.
-// After a failure the caller destroys it.
+// Sets d->network_state to a new network with the sizes in `layers`, and allocates its memory on the device and on the
+// host. After a failure the caller destroys it.
 static cq_status network_create(cq_device *d, const cq_network *layers) {
   cq_device_network *f = (cq_device_network *)cq_alloc(1, sizeof *f, what);
   if (!f) return CQ_MEMORY;
@@ -105,7 +106,8 @@ static cq_status network_create(cq_device *d, const cq_network *layers) {
   return CQ_OK;
 }
 
-// Writes parameters, scale, shift and output in the order that they have on the device.
+// Writes the policy's parameters (weights and biases of each layer), then scale, shift and output of each actuator, to
+// host memory `to`, in the order that they have on the device.
 static void pack(const cq_policy *p, int32_t actuators, char *to) {
   const auto put = [&](const void *from, size_t bytes) {
     if (bytes) memcpy(to, from, bytes);
@@ -120,14 +122,14 @@ static void pack(const cq_policy *p, int32_t actuators, char *to) {
   put(p->output, (size_t)actuators * sizeof(int32_t));
 }
 
-// Have two networks equal layers, so that one may take the other's place on the device?
+// Have two networks equal layers, so that the memory of one serves the other? 1 yes, 0 no.
 static int32_t same_layers(const cq_network *a, const cq_network *b) {
   if (a->layers != b->layers || a->changes != b->changes) return 0;
   return !memcmp(a->width, b->width, sizeof a->width) && !memcmp(a->activation, b->activation, sizeof a->activation);
 }
 
-// Makes a policy the one that the device runs: makes a network of its layers if the last one had others, and sends its
-// parameters, scale, shift and output if they differ from those on the device.
+// Prepares the device for a policy: allocates a network if the last policy had different layers, and sends parameters,
+// scale, shift and output if they differ from those on the device. Called before control steps forward and backward.
 cq_status cq_cuda_policy_set(cq_device *d, const cq_policy_run *policy_run) {
   const cq_network layers = network_of(d, policy_run);
   cq_status status = CQ_OK;
@@ -154,14 +156,15 @@ typedef struct Observed {
   cq_reading observation, change;
 } Observed;
 
-// Prepares the reading of a readout from a state; none, and no error, where readout is NULL.
+// Fills *r for reading `readout` from a state (cq_cuda_reading); does nothing and returns CQ_OK if readout is NULL.
+// count: numbers of the readout in a scene; *room: device memory for it, which grows.
 static cq_status read_one(cq_device *d, const cq_readout *readout, int64_t count, const cq_slice *state,
                           cq_memory **room, cq_reading *r) {
   return readout ? cq_cuda_reading(d, readout, count, state, room, r) : CQ_OK;
 }
 
-// Launches the readouts of a state that a policy takes, and describes them in *observed. over: a word on the device
-// that is not 0 if the state was not computed, when nothing is read; NULL: it was computed.
+// Launches the one or two readouts of a state that policy p observes, and describes them in *observed. over: a word on
+// the device that is not 0 if the state was not computed, so that nothing is read; NULL: it was computed.
 static cq_status read_state(cq_device *d, const cq_policy *p, const cq_slice *state, const int32_t *over,
                             Observed *observed) {
   cq_device_network *f = d->network_state;
@@ -175,8 +178,9 @@ static cq_status read_state(cq_device *d, const cq_policy *p, const cq_slice *st
   return CQ_OK;
 }
 
-// The arguments of a network's kernels for one control step: f's network with the readouts, and `before`, the second
-// readout a control step earlier, NULL: none. The caller adds where signals are written, or their gradients read.
+// The arguments of the network's kernels for one control step: sizes and memory of f, the readouts, and `before`, on
+// the device, the second readout a control step earlier (NULL: there is none). The caller adds where signals are
+// written to, or their gradients read from.
 static cq_network network_at(const cq_device_network *f, const Observed *observed, const double *before) {
   cq_network n = f->network;
   n.observation = observed->observation.out;
@@ -189,11 +193,11 @@ static cq_network network_at(const cq_device_network *f, const Observed *observe
 
 // ---- forward --------------------------------------------------------------------------------------------------------
 
-// Control steps whose signals, outputs of the policy and second readouts stay on the device before they are fetched.
+// For how many control steps the device can keep signals, network outputs and second readouts before they are fetched.
 int32_t cq_cuda_policy_rows(const cq_device *d) { return d->network_state->rows; }
 
-// Finds the second readout of the control step before that of a row. It is in the row before; for row 0 it comes from
-// the host. In the first control step there is none: NULL.
+// Sets *before to where the device has the second readout of the control step before `step`: in the row before `row`;
+// for row 0 it is copied from the host. NULL if step is 0 or the policy has no second readout.
 static cq_status find_before(cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t row,
                              const double **before) {
   const cq_device_network *f = d->network_state;
@@ -206,7 +210,8 @@ static cq_status find_before(cq_device *d, const cq_policy_run *policy_run, int3
   return copy(d, f->device_rows + end, f->pinned + end, bytes, cudaMemcpyHostToDevice);
 }
 
-// Evaluates the policy before control step `step`: from a state to signals, kept in row `row`.
+// Launches the policy before control step `step` of the rollout: from the state to signals, which the control step
+// reads on the device, and which row `row` keeps for the host. The upload was sent before.
 cq_status cq_cuda_policy_signals(cq_device *d, const cq_policy_run *policy_run, int32_t step, const cq_slice *state,
                                  int32_t row) {
   cq_device_network *f = d->network_state;
@@ -223,18 +228,19 @@ cq_status cq_cuda_policy_signals(cq_device *d, const cq_policy_run *policy_run, 
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
-// Copies the kept rows to the host: signals, outputs of the policy and second readouts.
+// Begins to copy the first `rows` rows, one for each control step, to pinned host memory (see cq_cuda_policy_store).
 cq_status cq_cuda_policy_fetch(cq_device *d, int32_t rows) {
   const cq_device_network *f = d->network_state;
   return copy(d, f->pinned, f->device_rows, (size_t)rows * f->row_size * sizeof *f->pinned, cudaMemcpyDeviceToHost);
 }
 
-// Copies `count` numbers on the host; none where count is 0.
+// Copies `count` doubles on the host; for count 0 pointers may be NULL.
 static void put_doubles(double *to, const double *from, size_t count) {
   if (count) memcpy(to, from, count * sizeof *from);
 }
 
-// Stores a fetched row where the rollout keeps the signals, outputs of the policy and second readout of step `step`.
+// Copies fetched row `row`, of control step `step`, to the rollout's arrays on the host: signals of all scenes to
+// `signals`, outputs of the network and second readout to arrays of policy_run.
 void cq_cuda_policy_store(const cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t row,
                           double *signals) {
   const cq_device_network *f = d->network_state;
@@ -246,8 +252,8 @@ void cq_cuda_policy_store(const cq_device *d, const cq_policy_run *policy_run, i
 
 // ---- backward -------------------------------------------------------------------------------------------------------
 
-// Sends the input of the adjoint of some control steps: the gradients of the outputs, and for each control step the
-// second readout of the control step before it.
+// Sends the input of the policy's adjoint for control steps step .. step + rows - 1: the gradients of its outputs, and
+// for each control step the second readout of the one before it.
 static cq_status send_rows(cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t rows) {
   cq_device_network *f = d->network_state;
   const size_t outputs = (size_t)rows * f->outputs, changes = (size_t)rows * f->changes,
@@ -263,12 +269,13 @@ static cq_status send_rows(cq_device *d, const cq_policy_run *policy_run, int32_
   return copy(d, f->device_rows, f->pinned, (outputs + changes) * sizeof *f->pinned, cudaMemcpyHostToDevice);
 }
 
-// Bytes of the gradients of a policy's parameters and of the last change that it saw.
+// The size in bytes of the gradients of a policy's parameters and of its second readout a control step earlier.
 static size_t grad_bytes(const cq_device_network *f) {
   return ((size_t)f->network.parameter_count + f->changes) * sizeof(double);
 }
 
-// Before control steps go backward: sends their kept rows, and the gradients of the policy so far, to the device.
+// Before control steps step .. step + rows - 1 are reversed: sends the gradients of the policy's outputs and its kept
+// second readouts, and the gradients of the policy's parameters so far, to the device.
 cq_status cq_cuda_policy_begin_adj(cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t rows) {
   const cq_device_network *f = d->network_state;
   const cq_policy *p = policy_run->policy;
@@ -285,8 +292,8 @@ cq_status cq_cuda_policy_begin_adj(cq_device *d, const cq_policy_run *policy_run
   return copy(d, f->network.grad, f->grad, grad_bytes(f), cudaMemcpyHostToDevice);
 }
 
-// The policy of one control step backward: from gradients of signals to those of its parameters and of the state that
-// it saw.
+// Launches the policy's adjoint for control step `step`, whose state is live again: from the gradients of its signals
+// adds to the gradients of the policy's parameters, and to the adjoint of that state.
 cq_status cq_cuda_policy_adj(cq_device *d, const cq_policy_run *policy_run, int32_t step) {
   const cq_device_network *f = d->network_state;
   const cq_policy *p = policy_run->policy;
@@ -304,8 +311,8 @@ cq_status cq_cuda_policy_adj(cq_device *d, const cq_policy_run *policy_run, int3
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
-// Copies the gradients of the policy's parameters to the host. The device began with the host's
-// (cq_cuda_policy_begin_adj) and has added to them, so they replace these.
+// Copies the gradients of the policy's parameters from the device to the host, where they replace the old ones: the
+// device began with the host's gradients (cq_cuda_policy_begin_adj) and has added to them.
 cq_status cq_cuda_policy_end_adj(cq_device *d, const cq_policy_run *policy_run) {
   const cq_device_network *f = d->network_state;
   const cq_policy *p = policy_run->policy;

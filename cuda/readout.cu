@@ -18,7 +18,7 @@ struct cq_list {
 
 // ---- lists ----------------------------------------------------------------------------------------------------------
 
-// Frees a list of groups of particles, on the device and on the host.
+// Frees the tables of a readout's groups of particles, on the device and on the host. NULL: does nothing.
 static void list_free(cq_device *d, cq_list *l) {
   if (!l) return;
   cq_pool_give(&d->context->pool, l->memory);
@@ -26,12 +26,13 @@ static void list_free(cq_device *d, cq_list *l) {
   cq_free(l);
 }
 
-// Frees the lists of groups that are kept on the device.
+// Frees all tables of groups of particles that the device keeps for repeated readouts.
 void cq_cuda_lists_destroy(cq_device *d) {
   for (int32_t k = 0; k < CQ_LISTS_MAX; k++) list_free(d, d->lists[k]);
 }
 
-// Is this kept list made of the same groups of particles as the readout, so that its tables can be used again?
+// Was list l made for the same groups of particles as readout r has, so that its tables can be used again? Not 0: yes.
+// listed: the number of particles in all groups of r.
 static int32_t is_list_of(const cq_list *l, const cq_readout *r, int64_t listed) {
   if (l->groups != r->group_count || l->listed != listed) return 0;
   for (int32_t g = 0; g <= l->groups; g++)
@@ -45,8 +46,8 @@ typedef struct Tables {
   cq_portion *portion;
 } Tables;
 
-// Divides one piece of memory, from `at` on, among the tables of a list of groups: sets their addresses in t, and
-// returns the bytes they take in all. It is called for the host's piece and for the device's.
+// Divides one block of memory, which begins at `at`, among the tables of a list of groups: sets their addresses in t,
+// and returns their size in bytes. Called for a block on the host and for its copy on the device.
 static size_t lay_out(const cq_list *l, char *at, Tables *t) {
   const size_t listed = (size_t)l->listed, size = sizeof(int32_t);
   t->portion = (cq_portion *)at;
@@ -60,7 +61,7 @@ static size_t lay_out(const cq_list *l, char *at, Tables *t) {
          (3 * listed + (size_t)l->groups + 1 + 2 * (size_t)l->distinct_count + 1) * size;
 }
 
-// Cuts the groups of a list into portions, one for each block of a launch.
+// Cuts each group of a list into portions of at most PORTION particles (in t), each of which a thread block sums.
 static void cut_portions(const cq_list *l, const Tables *t) {
   int32_t count = 0;
   for (int32_t g = 0; g < l->groups; g++) {
@@ -73,8 +74,9 @@ static void cut_portions(const cq_list *l, const Tables *t) {
   t->portion_start[l->groups] = count;
 }
 
-// Makes the table from a particle to its places in the list, by which the adjoint of a readout adds up: place_start and
-// place. number: by particle of a scene, its index among the distinct listed ones, or -1.
+// Fills the table from each distinct listed particle to its places in the list (distinct, place_start, place), with
+// which a readout's adjoint adds up a particle's gradients. number {particles}: index of each particle among the
+// distinct ones, or -1.
 static void invert(const cq_list *l, const Tables *t, const int32_t *number) {
   memset(t->place_start, 0, ((size_t)l->distinct_count + 1) * sizeof(int32_t));
   for (int32_t k = 0; k < l->listed; k++) t->place_start[number[t->list[k]] + 1]++;
@@ -89,8 +91,7 @@ static void invert(const cq_list *l, const Tables *t, const int32_t *number) {
   t->place_start[l->distinct_count] = l->listed;
 }
 
-// Builds the tables of a list and copies them to the device. number: the index of each particle among the distinct
-// ones.
+// Builds the tables of a list of groups and copies them to the device. number: as in `invert`.
 static cq_status list_upload(cq_device *d, cq_list *l, const int32_t *number) {
   Tables t, on_device;
   const size_t bytes = lay_out(l, NULL, &t);
@@ -120,8 +121,8 @@ static cq_status list_upload(cq_device *d, cq_list *l, const int32_t *number) {
   return CQ_OK;
 }
 
-// Takes the groups of particles of a readout into a list: offsets, particles, portions and distinct particles; then
-// uploads it.
+// Fills list l from the groups of particles of readout r: offsets, particles, and the numbers of portions and of
+// distinct particles; then builds its tables and uploads them.
 static cq_status list_fill(cq_device *d, const cq_readout *r, cq_list *l) {
   l->host = (int32_t *)cq_alloc((size_t)l->groups + 1 + (size_t)l->listed, sizeof *l->host, "readout");
   int32_t *number = (int32_t *)cq_alloc((size_t)d->particles, sizeof *number, "readout");
@@ -141,8 +142,8 @@ static cq_status list_fill(cq_device *d, const cq_readout *r, cq_list *l) {
   return status;
 }
 
-// Sets *out to the list of a readout's groups on the device: the one that is kept, or a new one, which replaces the
-// least recently used. CQ_MEMORY if there are too many particles.
+// Sets *out to the tables of a readout's groups on the device: kept ones of an earlier readout with the same groups, or
+// new ones, which replace the least recently used. CQ_MEMORY if there are too many particles.
 static cq_status find_list(cq_device *d, const cq_readout *r, cq_list **out) {
   const int64_t listed = r->group_start[r->group_count] - r->group_start[0];
   int32_t oldest = 0;
@@ -174,7 +175,7 @@ static cq_status find_list(cq_device *d, const cq_readout *r, cq_list **out) {
 
 // ---- readouts -------------------------------------------------------------------------------------------------------
 
-// Sets the addresses and sizes of a list's tables in the arguments r of a reading's kernels.
+// Sets in *r, the arguments of a readout's kernels, the addresses and sizes of the tables of its groups of particles.
 static void fill_list(const cq_list *l, cq_reading *r) {
   r->groups = l->groups;
   r->listed = l->listed;
@@ -189,7 +190,7 @@ static void fill_list(const cq_list *l, cq_reading *r) {
   r->group_of = l->group_of;
 }
 
-// Lists the quantities of a readout, in the order of cq_field.
+// Fills r->part with the quantities of a readout: where each is read from, its width, and where its result goes.
 static void fill_parts(const cq_readout *readout, int32_t dim, cq_reading *r) {
   const int64_t rows = readout->kind == CQ_READOUT_GATHER ? r->listed : r->groups;
   int64_t out = 0;
@@ -206,8 +207,8 @@ static void fill_parts(const cq_readout *readout, int32_t dim, cq_reading *r) {
   }
 }
 
-// Sets where a reading's kernels find what derived quantities are computed from: constants, materials and internal
-// variables of particles.
+// Sets in *r, the arguments of a readout's kernels, where they find constants, materials and internal variables of
+// particles, from which derived quantities such as stress are computed.
 static void fill_points(const cq_device *d, cq_reading *r) {
   const cq_model *m = d->model;
   r->params = d->arrangement->params;
@@ -221,7 +222,7 @@ static void fill_points(const cq_device *d, cq_reading *r) {
   memcpy(r->materials, m->materials, sizeof r->materials);
 }
 
-// Sets what weighs particles in a mean: mass, volume, or nothing.
+// Sets the weights of particles in a readout's means: masses, volumes, or none (CQ_WEIGHT_PARTICLE: each counts 1).
 static void fill_weights(const cq_device *d, int32_t weighting, cq_reading *r) {
   if (weighting == CQ_WEIGHT_PARTICLE) return;
   const int32_t by_mass = weighting == CQ_WEIGHT_MASS;
@@ -229,8 +230,9 @@ static void fill_weights(const cq_device *d, int32_t weighting, cq_reading *r) {
   r->weight_stride = by_mass ? d->given.mass_stride : d->given.volume_stride;
 }
 
-// Prepares a readout of a state for the GPU: finds or uploads its list of particles, describes its quantities in r, and
-// reserves device memory in `room` for sums, result and gradient. It launches nothing.
+// Prepares a readout of `state`: finds or uploads the tables of its groups, fills *r, the arguments of its kernels, and
+// reserves device memory *room for sums, result and gradient. count: numbers of the result in a scene. In total
+// Lagrangian worlds launches the computation of particles from the nodes in `state`; else launches nothing.
 cq_status cq_cuda_reading(cq_device *d, const cq_readout *readout, int64_t count, const cq_slice *state,
                           cq_memory **room, cq_reading *r) {
   cq_list *l = NULL;
@@ -262,25 +264,26 @@ cq_status cq_cuda_reading(cq_device *d, const cq_readout *readout, int64_t count
   return CQ_OK;
 }
 
-// Blocks of a launch for the longest loop of a readout's kernels.
+// The number of thread blocks for a readout's kernels: a thread for each particle of a gather, else a block for each
+// portion of each group and each of `components` sums.
 static int32_t blocks_of(const cq_device *d, const cq_reading *r, int32_t components) {
   if (r->kind == CQ_READOUT_GATHER) return cq_cuda_blocks(d, (int64_t)d->batch * r->listed, 256);
   return cq_cuda_blocks(d, (int64_t)d->batch * r->portions * components, 1);
 }
 
-// Launches the sums of a readout over its groups.
+// Launches a readout that cq_cuda_reading has prepared: sums over groups, or a gather, to r->out on the device.
 void cq_cuda_reading_sums(cq_device *d, const cq_reading *r) {
   d->kernels->read(d->context->stream, blocks_of(d, r, r->components), r);
 }
 
-// Does anything want the gradient of a readout's weights, mass or volume?
+// Is the readout weighed by masses or volumes, and are gradients of these wanted? 1 yes, 0 no.
 static int32_t reads_weights(const cq_device *d, const cq_reading *r) {
   const int32_t field = r->weight == d->given.mass->data ? CQ_FIELD_MASS : CQ_FIELD_VOLUME;
   return r->weight && d->wanted & cq_bit(field) && r->kind != CQ_READOUT_GATHER;
 }
 
-// Launches the adjoint of a readout, which adds to the adjoint of the live state, and to the gradients of weights and
-// constants.
+// Launches the adjoint of a readout that was prepared and read: from r->grad_out adds to the adjoint of the live state
+// and to the gradients of masses or volumes and of material constants.
 void cq_cuda_reading_adj(cq_device *d, cq_reading *r) {
   if (d->reference) d->reference->read = 1;
   r->adj = d->adj->data;
@@ -292,7 +295,7 @@ void cq_cuda_reading_adj(cq_device *d, cq_reading *r) {
   d->kernels->read_adj(d->context->stream, cq_cuda_blocks(d, (int64_t)d->batch * r->distinct_count, 256), r);
 }
 
-// Reads a readout of the live state into out {batch, count} on the host, and waits for it.
+// Computes a readout of the live state and copies the result to out {batch, count} on the host; waits for it.
 static cq_status read_state(cq_device *d, const cq_readout *readout, int64_t count, double *out) {
   cq_reading r;
   cq_status status = cq_cuda_reading(d, readout, count, d->live, &d->reading, &r);
@@ -309,7 +312,8 @@ static cq_status read_state(cq_device *d, const cq_readout *readout, int64_t cou
   return status;
 }
 
-// Launches the adjoint of a readout of the live state, from grad_out {batch, count} on the host.
+// Launches the adjoint of a readout of the live state: sends grad_out {batch, count}, the gradients of its result, and
+// adds to the adjoint of that state.
 static cq_status read_state_adjoint(cq_device *d, const cq_readout *readout, int64_t count, const double *grad_out) {
   cq_reading r;
   cq_status status = cq_cuda_reading(d, readout, count, d->live, &d->reading, &r);
@@ -327,15 +331,15 @@ static cq_status read_state_adjoint(cq_device *d, const cq_readout *readout, int
   return cq_cuda_check(cudaGetLastError(), "the adjoint of a readout");
 }
 
-// Reads a readout of the live state into out {batch, count} on the host, and times that as the phase readout.
+// Computes a readout of the live state into out {batch, count} on the host, and times that as CQ_PHASE_READOUT.
 cq_status cq_cuda_read(cq_device *d, const cq_readout *readout, int64_t count, double *out) {
   cq_status status = cq_cuda_timer_begin(d->context, CQ_PHASE_READOUT);
   if (!status) status = read_state(d, readout, count, out);
   return status ? status : cq_cuda_timer_end(d->context);
 }
 
-// Adds the adjoint of a readout of the live state, from grad_out {batch, count} on the host, to the adjoint of that
-// state and to gradients of weights and constants; times that as the phase readout.
+// Adjoint of cq_cuda_read: from grad_out {batch, count} on the host adds to the adjoint of the live state and to the
+// gradients of masses or volumes and of material constants; times that as CQ_PHASE_READOUT.
 cq_status cq_cuda_read_adjoint(cq_device *d, const cq_readout *readout, int64_t count, const double *grad_out) {
   cq_status status = cq_cuda_timer_begin(d->context, CQ_PHASE_READOUT);
   if (!status) status = read_state_adjoint(d, readout, count, grad_out);

@@ -42,7 +42,8 @@ CQ_GPU int is_computed(const cq_reading *r) { return !r->over || !*r->over; }
 
 // ---- derived quantities ---------------------------------------------------------------------------------------------
 
-// Loads a particle of the state as the formulas of readouts take it.
+// Fills *at, the argument of the formulas for derived quantities (stress, energy, ...), with a particle of the state:
+// x, v, C, F, internal variables and material constants. slot: the particle's index in the device's arrays.
 CQ_RARE void readout_point(const cq_reading *r, const int32_t slot, ReadoutPoint *at) {
   const real *params = slot_in(r->params, r->param_count, slot);
   const real *internal = slot_in((const char *)r->state + r->internal_offset, r->internals, slot);
@@ -60,8 +61,8 @@ CQ_RARE void readout_point(const cq_reading *r, const int32_t slot, ReadoutPoint
   readout_as(at, material, constant);
 }
 
-// Adjoint of a derived quantity of one particle, such as its stress: from by = dL/d(quantity) to the gradients of its
-// state, constants and internal variables. id: its number in the user's order.
+// Adjoint of a derived quantity of one particle, such as its stress: from by = dL/d(quantity) adds to the gradients of
+// the particle's state, material constants and internal variables. id: scene * particles + particle.
 CQ_RARE void derived_adj(const cq_reading *r, const int64_t id, const int32_t quantity, const real by[READOUT_WIDTH]) {
   ReadoutPoint at, grad;
   const int32_t slot = r->adj_slot_of[id];

@@ -17,11 +17,11 @@ typedef struct Piece {
   const void **to;
 } Piece;
 
-// Bytes rounded up to the alignment of pieces.
+// Rounds a size in bytes up to a multiple of 128, the alignment of arrays that share a block of device memory.
 static size_t rounded(size_t bytes) { return (bytes + 127) / 128 * 128; }
 
-// Reserves one block of device memory for arrays, *memory, sets their addresses one after another in it, and copies
-// those that have host data; waits for the copies.
+// Reserves one block of device memory, *memory, for `count` arrays, sets the device address of each (pieces[k].to), and
+// copies the host data of those that have any; waits for the copies.
 static cq_status send_pieces(cq_device *d, const Piece *pieces, int32_t count, cq_memory **memory) {
   size_t total = 0;
   for (int32_t k = 0; k < count; k++) total += rounded(pieces[k].bytes);
@@ -38,8 +38,8 @@ static cq_status send_pieces(cq_device *d, const Piece *pieces, int32_t count, c
   return status ? status : cq_cuda_check(cudaStreamSynchronize(d->context->stream), what);
 }
 
-// A host copy of doubles {count, dim} as the device keeps vectors of nodes: four reals for each, in the device's
-// precision. The caller frees it; NULL if there is no memory.
+// Converts vectors of nodes, doubles {count, dim}, to the device's format, in new host memory: four reals for each
+// node, in the device's precision. The caller frees it; NULL if there is no memory.
 static void *reals_of_nodes(const cq_device *d, const double *from, int64_t count) {
   const int32_t dim = d->model->dim;
   char *to = (char *)cq_alloc((size_t)count * 4, d->real_bytes, what);
@@ -50,8 +50,8 @@ static void *reals_of_nodes(const cq_device *d, const double *from, int64_t coun
   }
   return to;
 }
-// Doubles {slots, dim} as reals in the order of the device's memory, to be freed by the caller; NULL if there is no
-// memory.
+// Converts vectors of particles, doubles {slots, dim}, to the device's format, in new host memory: reals, a component
+// of 32 slots after another (CQ_SLOT_AT). The caller frees it; NULL if there is no memory.
 static void *reals_of_slots(const cq_device *d, const double *from) {
   const int32_t dim = d->model->dim;
   char *to = (char *)cq_alloc((size_t)d->stride * (size_t)dim, d->real_bytes, what);
@@ -63,7 +63,7 @@ static void *reals_of_slots(const cq_device *d, const double *from) {
   return to;
 }
 
-// Copies the tables of reference grids to the device.
+// Copies the tables of the layout of reference grids to the device, and sets their addresses in reference->shapes.
 static cq_status send_tables(cq_device *d, const cq_shapes_layout *l) {
   cq_shapes *s = &d->reference->shapes;
   const int64_t tiles = l->tiles, nodes = l->nodes;
@@ -98,8 +98,8 @@ static cq_status send_tables(cq_device *d, const cq_shapes_layout *l) {
   return status;
 }
 
-// Reserves memory for finding surfaces that are near each other, in worlds with collisions, and clears it; the number
-// of a check begins at 1, so that zeros are of none.
+// Reserves and clears device memory for the search of surfaces that are near each other, in worlds with collisions.
+// Searches are numbered from 1, so that zeroed entries belong to none.
 static cq_status reserve_near(cq_device *d) {
   cq_reference *r = d->reference;
   cq_shapes *s = &r->shapes;
@@ -117,8 +117,8 @@ static cq_status reserve_near(cq_device *d) {
                 : cq_cuda_check(cudaMemsetAsync(r->near->data, 0, r->near->bytes, d->context->stream), what);
 }
 
-// Reserves the device memory that a layout needs in each step: the arenas of tiles, the table of surface places, and
-// the adjoints of nodes.
+// Reserves the device memory that engine steps on the present layout need: nodes that tiles of cells add forces to
+// (arenas), the hash table of the check for surfaces that meet, and, if differentiable, the adjoints of nodes.
 static cq_status reserve(cq_device *d) {
   cq_reference *r = d->reference;
   cq_shapes *s = &r->shapes;
@@ -156,7 +156,8 @@ static cq_status reserve(cq_device *d) {
   return send_pieces(d, pieces, sizeof pieces / sizeof *pieces, &r->backward);
 }
 
-// Keeps the parts of a layout that the host needs when a rollout begins again or fails.
+// Moves those arrays of a layout to r that the host needs later: the order of particles, nodes' places at rest, and
+// surface cells, for the next rollout and for the diagnosis of failures. The caller still frees l.
 static void keep_layout(cq_reference *r, cq_shapes_layout *l) {
   void *old[] = {r->order, r->rests, r->rim, r->rim_node, r->rim_scene};
   for (size_t k = 0; k < sizeof old / sizeof *old; k++) cq_free(old[k]);
@@ -170,7 +171,7 @@ static void keep_layout(cq_reference *r, cq_shapes_layout *l) {
   l->rim = NULL;
 }
 
-// Do all scenes begin at the positions that the reference grids were laid out for?
+// Are the positions of all scenes in values {batch} those that the reference grids were laid out for? 1 yes, 0 no.
 static int32_t same_positions(const cq_device *d, const cq_values *values) {
   const cq_reference *r = d->reference;
   const size_t each = (size_t)d->particles * (size_t)d->model->dim;
@@ -179,7 +180,8 @@ static int32_t same_positions(const cq_device *d, const cq_values *values) {
   return 1;
 }
 
-// Lays out the reference grids of all scenes on the host and sends them.
+// Lays out the reference grids of all scenes on the host by the positions in values {batch}, and sends their tables to
+// the device. Does nothing if positions are those of the last layout.
 static cq_status lay_out_all(cq_device *d, const cq_values *values) {
   cq_reference *r = d->reference;
   cq_shapes *s = &r->shapes;
@@ -210,8 +212,7 @@ static cq_status lay_out_all(cq_device *d, const cq_values *values) {
 
 // ---- of a rollout ---------------------------------------------------------------------------------------------------
 
-// Sets d->reference to memory for reference grids, without a layout, in a total Lagrangian world; does nothing in
-// others.
+// In a total Lagrangian world: sets d->reference to a new cq_reference, without a layout of the grids yet.
 cq_status cq_cuda_reference_create(cq_device *d) {
   const cq_model *m = d->model;
   if (!cq_is_reference(m)) return CQ_OK;
@@ -232,7 +233,7 @@ cq_status cq_cuda_reference_create(cq_device *d) {
   return status || !d->differentiable ? status : cq_cuda_particles_create(d, &r->first);
 }
 
-// Frees the memory of reference grids, if there is any.
+// Frees d->reference with all memory of reference grids, on device and host; does nothing if the world has none.
 void cq_cuda_reference_destroy(cq_device *d) {
   cq_reference *r = d->reference;
   if (!r) return;
@@ -245,8 +246,9 @@ void cq_cuda_reference_destroy(cq_device *d) {
   d->reference = NULL;
 }
 
-// Sets *out to the arrangement of the layout: order of particles, and blocks of nodes as the tiles that sums go over.
-// The caller owns it, after a failure too.
+// Sets *out to the arrangement of a total Lagrangian world: the layout's order of particles, and blocks of
+// CQ_TILE_NODES nodes in the place of tiles, which collect sums such as gradients of walls. The caller owns it, after a
+// failure too.
 static cq_status arrange(cq_device *d, cq_arrangement **out) {
   cq_reference *r = d->reference;
   const cq_shapes *s = &r->shapes;
@@ -265,8 +267,8 @@ static cq_status arrange(cq_device *d, cq_arrangement **out) {
   return status ? status : cq_cuda_check(cudaGetLastError(), what);
 }
 
-// Makes room for F at the start (`shapes.start`) where some particle begins deformed; reference_starts fills it. NULL
-// where none does.
+// Reserves device memory for the initial F of all particles (shapes.start), which the kernel reference_starts fills, if
+// some particle begins deformed; else sets shapes.start to NULL, for the identity.
 static cq_status keep_start(cq_device *d, const cq_values *values) {
   cq_reference *r = d->reference;
   const int32_t dim = d->model->dim;
@@ -283,8 +285,9 @@ static cq_status keep_start(cq_device *d, const cq_values *values) {
   return CQ_OK;
 }
 
-// After values were loaded as particles in the user's order into the live state: lays out the reference grids, if
-// positions have changed, and makes the first state of nodes the live one, at step 0.
+// Begins a rollout of a total Lagrangian world, after values were loaded as particles in the user's order into the live
+// state: lays out the reference grids if positions have changed, computes the first state of their nodes from the
+// particles, and makes it live, at step 0.
 cq_status cq_cuda_reference_begin(cq_device *d, const cq_values *values) {
   cq_reference *r = d->reference;
   cq_arrangement *a = NULL;
@@ -317,7 +320,7 @@ cq_status cq_cuda_reference_begin(cq_device *d, const cq_values *values) {
   return status;
 }
 
-// Sets *out to the particles (x, v, F, C) of a state of nodes; they stay until the next call.
+// Launches the computation of all particles' x, v, F and C from a state of nodes to *out, valid until the next call.
 cq_status cq_cuda_reference_observe(cq_device *d, const cq_slice *state, const cq_slice **out) {
   cq_reference *r = d->reference;
   *out = r->seen;
@@ -328,12 +331,12 @@ cq_status cq_cuda_reference_observe(cq_device *d, const cq_slice *state, const c
 
 // ---- failures -------------------------------------------------------------------------------------------------------
 
-// Number `at` of an array of the device's precision, on the host.
+// Element `at` of an array of reals in the device's precision, in host memory, as a double.
 static double number_at(const cq_device *d, const void *data, int64_t at) {
   return d->real_bytes == 4 ? (double)((const float *)data)[at] : ((const double *)data)[at];
 }
 
-// Where a node is in a state, on the host.
+// Sets x to the place of a node of a reference grid: its place at rest plus its displacement in `state`, a host copy.
 static void node_at(const cq_device *d, const void *state, int32_t node, double x[3]) {
   for (int i = 0; i < d->model->dim; i++)
     x[i] = d->reference->rests[(int64_t)node * d->model->dim + i] + number_at(d, state, (int64_t)node * 4 + i);
@@ -341,8 +344,9 @@ static void node_at(const cq_device *d, const void *state, int32_t node, double 
 
 #include "../engine/world/touch.inl"
 
-// In a world with collisions: sets pair to the first two surface nodes, in the user's order, that are nearer than
-// collisions may let them come; pair stays as it is where there are none. CQ_OK or CQ_MEMORY.
+// In a world with collisions: sets pair to the first two surface nodes of a scene, as indices into rim {count} and
+// places {count}, that are nearer to each other than collision forces allow; leaves pair unchanged if there are none.
+// CQ_OK or CQ_MEMORY.
 static cq_status find_meeting(const cq_model *m, const cq_rim *rim, const cq_rim_places *places, int32_t count,
                               int32_t pair[2]) {
   static const double rounding = 1e-4;   // cells
@@ -365,9 +369,9 @@ static cq_status find_meeting(const cq_model *m, const cq_rim *rim, const cq_rim
   return status;
 }
 
-// Finds the first pair of rim cells that touch in a state, a host copy of nodes: sets d->health and returns CQ_UNSTABLE
-// with a sentence. CQ_OK: there is none; CQ_UNSUPPORTED if surfaces are stretched over more places than the device's
-// table holds.
+// Looks for two surface cells that touch in a state, a host copy of nodes; step: its engine step. If there are any,
+// sets d->health to the first pair and returns CQ_UNSTABLE with a sentence. CQ_OK: none; CQ_UNSUPPORTED: surfaces are
+// stretched over more cells of the world than the table on the device holds.
 static cq_status find_touch(cq_device *d, const void *state, int64_t step) {
   const cq_reference *r = d->reference;
   const cq_model *m = d->model;
@@ -410,8 +414,8 @@ static cq_status find_touch(cq_device *d, const void *state, int64_t step) {
   return status;
 }
 
-// Finds on the host why the surface check stopped a run: two surfaces that meet in this state, or a particle outside of
-// the world; fails with its sentence.
+// Finds on the host why the check of surfaces stopped a run at this state of nodes: two surfaces meet, or a particle is
+// outside of the world. Returns CQ_UNSTABLE with a sentence, or the status of another error.
 static cq_status diagnose_surfaces(cq_device *d, const cq_slice *state) {
   void *data = cq_alloc(cq_slice_size(d), 1, "looking for what failed");
   const cq_slice *particles;
@@ -424,8 +428,8 @@ static cq_status diagnose_surfaces(cq_device *d, const cq_slice *state) {
   return status ? status : cq_cuda_diagnose(d, particles, NULL);
 }
 
-// Names what failed in the engine step after the live state: surfaces that meet, or a particle. after: the state after
-// that step. Returns CQ_UNSTABLE with a sentence, or the error that kept it from finding out.
+// Finds what failed in the engine step after the live state: surfaces that meet, or a particle. after: the state of
+// nodes after that step. Returns CQ_UNSTABLE with a sentence, or the status of an error that prevented the search.
 cq_status cq_cuda_reference_diagnose(cq_device *d, const cq_slice *after) {
   cq_reference *r = d->reference;
   const cq_slice *in, *out;
@@ -453,7 +457,8 @@ static cq_status clear(cq_device *d, void *data, size_t bytes) {
   return cq_cuda_check(cudaMemsetAsync(data, 0, bytes, d->context->stream), "clearing the adjoint");
 }
 
-// Clears the adjoints of nodes and of the layout, and notes which gradients are wanted.
+// Begins a reverse pass on reference grids: clears the adjoints of nodes and of particles' places in their grids, and
+// notes from d->wanted whether gradients of positions, F and volumes are wanted.
 cq_status cq_cuda_reference_begin_adjoint(cq_device *d) {
   cq_reference *r = d->reference;
   r->read = 0;
@@ -470,14 +475,14 @@ cq_status cq_cuda_reference_discount(cq_device *d, double factor) {
   return cq_cuda_check(cudaGetLastError(), "the decay of the adjoint");
 }
 
-// Sets the nodes in the arguments of the norm of an adjoint.
+// Sets, in the arguments n of the kernels for the adjoint's norm, the adjoints of the nodes of reference grids.
 void cq_cuda_reference_norm(const cq_device *d, cq_norming *n) {
   const cq_shapes *shapes = &d->reference->shapes;
   n->nodes = shapes->adj, n->node_scene = shapes->scene, n->node_count = shapes->nodes;
 }
 
-// Moves what readouts have added to the adjoint of particles to that of the nodes of the live state; nothing where no
-// readout has.
+// Moves the gradients that readouts have added to the adjoint of particles to the adjoint of the live state's nodes,
+// from which the particles were computed. Does nothing if no readout has added any since the last call.
 cq_status cq_cuda_reference_settle(cq_device *d) {
   cq_reference *r = d->reference;
   if (!r->read) return CQ_OK;
@@ -487,8 +492,8 @@ cq_status cq_cuda_reference_settle(cq_device *d) {
   return cq_cuda_check(cudaGetLastError(), "the adjoint of a readout");
 }
 
-// At step 0: turns the adjoint of the first state of nodes into that of the particles that it was made of, in d->adj,
-// and adds to the gradients of their masses.
+// At step 0 of the reverse pass: turns the adjoint of the nodes' first state into the adjoint of the particles that it
+// was computed from, in d->adj, and adds to the gradients of their masses.
 cq_status cq_cuda_reference_finish(cq_device *d) {
   cq_reference *r = d->reference;
   cq_status status = cq_cuda_reference_settle(d);

@@ -34,7 +34,8 @@ cq_status cq_cuda_reference_diagnose(cq_device *d, const cq_slice *after);
 
 cq_status cq_cuda_reference_begin_adjoint(cq_device *d);
 cq_status cq_cuda_reference_discount(cq_device *d, double factor);
-void cq_cuda_reference_norm(const cq_device *d, cq_norming *norming);   // the nodes that belong to it
+// Sets, in the arguments of the kernels for the adjoint's norm, the adjoints of the nodes of reference grids.
+void cq_cuda_reference_norm(const cq_device *d, cq_norming *norming);
 // What readouts gave to the adjoint of particles goes to that of the nodes.
 cq_status cq_cuda_reference_settle(cq_device *d);
 // From the adjoint of the first state to that of the particles that it was made from.

@@ -17,7 +17,8 @@ CQ_GPU void elastic_point(const cq_frame *s, const int32_t p, const real f[CQ_DI
   if (at->law->viscous) EACH(i) EACH(j) at->rate[i][j] = rate[i][j];
 }
 
-// The first Piola-Kirchhoff stress P of particle p by a law that is not inlined into the kernel (material_is_fused).
+// Sets out to the first Piola-Kirchhoff stress P of particle p, by any material law. For laws that are not inlined into
+// the kernel (material_is_fused says which are). f: deformation gradient; rate: velocity gradient of viscous laws.
 CQ_RARE void piola_of_any(const cq_frame *s, const int32_t p, const real f[CQ_DIM][CQ_DIM],
                           const real rate[CQ_DIM][CQ_DIM], real out[CQ_DIM][CQ_DIM]) {
   MaterialPoint at;
@@ -75,8 +76,9 @@ CQ_GPU real force_of(const cq_frame *s, const int32_t p, const AroundCell *at, r
   return mat_det(f);
 }
 
-// P2G of a total Lagrangian step k: internal and actuation forces of all particles, summed on the nodes of each tile's
-// reference grid.
+// Kernel cell_forces: P2G of total Lagrangian step k of a run. Scatters internal forces and forces of actuation of all
+// particles to the nodes of reference grids; a block for each tile of cells, which has its own copy of the nodes that
+// its particles reach. Notes particles with det F <= 0 in s->progress.
 static __global__ void __launch_bounds__(CELL_THREADS, CQ_REAL_BYTES == 4 ? 2 : 1)
     cell_forces(const cq_frame *s, int32_t k) {
   CQ_SHARED(Hull, u, 1);
@@ -175,8 +177,8 @@ CQ_GPU void apply_step_contact(const cq_frame *s, const Mover *m, const StepCont
   contact(&law, v);
 }
 
-// Applies all contacts and the pin of a node. v: velocity; mean: mean velocity over the step; both before contacts,
-// and replaced by those after them.
+// Applies all contacts of a node of a reference grid with walls, or its pin. v: the node's velocity; mean: its mean
+// velocity over the step, by which it moves; both before contacts, replaced by those after them.
 CQ_RARE void hold_node(const cq_frame *s, const Mover *m, real v[CQ_DIM], real mean[CQ_DIM]) {
   each_contact(m, [&](const StepContact *c) {
     apply_step_contact(s, m, c, v, mean);
@@ -199,7 +201,8 @@ CQ_GPU void velocity_before(const cq_frame *s, const int32_t k, const int32_t no
   EACH(i) v[i] = decay * (was.c[i] + dt * mass.c[1] * f.c[i] + dt * gravity[i]);
 }
 
-// The grid pass of a total Lagrangian step k: velocity from momentum and force, contacts, and the new displacement.
+// Kernel: the node pass of total Lagrangian step k of a run: the velocity of each node after forces, gravity, damping
+// and contacts, and its new displacement. Notes the speed of the fastest node, and nodes that are not finite.
 static __global__ void __launch_bounds__(GRID_THREADS, 2) node_move(const cq_frame *s, int32_t k) {
   const cq_shapes *r = s->shapes;
   const real dt = s->SCALES.dt;
@@ -255,8 +258,9 @@ CQ_GPU void touch_of_step(const Mover *m, const StepContact *c, const real befor
   EACH(i) t->after[i] = after[i];
 }
 
-// Finds contact j of a node, with v and mean before it: contacts before it are applied. Returns the number of contacts
-// up to j, at most j + 1.
+// Applies the contacts of a node before contact j (0-based), in order, which gives v and mean as they are before it
+// (velocity, mean velocity over the step), and sets *found to contact j. Returns j + 1, or the number of contacts if
+// there are fewer. j -1: counts all contacts.
 CQ_RARE int32_t contacts_until(const cq_frame *s, const Mover *m, const int32_t j, StepContact *found, real v[CQ_DIM],
                                real mean[CQ_DIM]) {
   int32_t count = 0;
@@ -272,8 +276,8 @@ CQ_RARE int32_t contacts_until(const cq_frame *s, const Mover *m, const int32_t 
   return count;
 }
 
-// The impulses of walls and pins at the nodes of a block of CQ_TILE_NODES, contact after contact, each in the order of
-// the nodes.
+// Kernel node_impulse: adds the impulses that walls and pins give to nodes of reference grids in total Lagrangian step
+// k to the sums of each block of CQ_TILE_NODES nodes, contact after contact, each in the order of the nodes.
 static __global__ void __launch_bounds__(CQ_TILE_NODES, 1) node_impulse(const cq_frame *s, int32_t k) {
   CQ_SHARED(Impulses, shared, 1);
   const cq_shapes *r = s->shapes;

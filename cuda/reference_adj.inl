@@ -1,16 +1,17 @@
-// reference_adj: total Lagrangian steps backward (E116). node_move_adj turns what velocities and displacements of nodes
-// get into what forces get; cell_forces_adj turns that into what displacements get by the forces of the step.
+// reference_adj: total Lagrangian steps backward (E116). node_move_adj turns gradients of velocities and displacements
+// of nodes into gradients of forces; cell_forces_adj turns these into gradients of displacements before the step.
 
 // ---- nodes ----------------------------------------------------------------------------------------------------------
 
-// What a node gets: v and mean are velocities after contacts and in the step; then, added to, the velocity before
-// contacts, the place before the step and after it, and the mass.
+// Gradients of a node: of v, its velocity after contacts, and mean, its mean velocity in the step; and, added to, of
+// the velocity before contacts, the places before and after the step, and the mass.
 typedef struct MoverGrad {
   real v[CQ_DIM], mean[CQ_DIM], before[CQ_DIM], mass;
   double x[CQ_DIM], after[CQ_DIM];
 } MoverGrad;
 
-// Adjoint of the impulse of a contact: dL/d(impulse) to the velocities before and after, normal, mass and place.
+// Adjoint of the impulse of a node's contact c, whose dL/d(impulse) is in s->grad_impulse: returns the gradients of the
+// velocities before and after the contact, of its normal, and of the node's mass and place.
 CQ_RARE Touch step_impulse_adj(const cq_frame *s, const Mover *m, const StepContact *c, const real before[CQ_DIM],
                                const real after[CQ_DIM]) {
   const double *given = s->grad_impulse + (int64_t)m->scene * s->impulse_count + impulse_at(s, c->wall);
@@ -22,8 +23,8 @@ CQ_RARE Touch step_impulse_adj(const cq_frame *s, const Mover *m, const StepCont
   return grad;
 }
 
-// Reverses contact j of a node: grad, dL/d(velocities and places) after it, becomes that before it; grad_wall gets the
-// gradient of its wall. Returns the wall's number; -1: a pin, or no such contact.
+// Reverses contact j of a node (0-based): grad, the gradients of velocities and places after the contact, become those
+// before it; *grad_wall is set to the gradients of its wall. Returns the wall's index; -1: a pin, or j is negative.
 CQ_RARE int32_t step_contact_back(const cq_frame *s, const Mover *m, const int32_t j, MoverGrad *grad,
                                   WallGrad *grad_wall) {
   const real still[CQ_DIM] = {0};
@@ -64,8 +65,9 @@ CQ_RARE int32_t step_contact_back(const cq_frame *s, const Mover *m, const int32
   return c.wall;
 }
 
-// Reverses all contacts of the nodes of a block, the last one first; nodes with fewer contacts wait. The gradients of a
-// wall are added by one thread, in the order of the nodes.
+// Reverses all contacts of CQ_TILE_NODES nodes, a thread for each; count: how many this thread's node has. The last
+// contact comes first; threads of nodes with fewer contacts wait. grad: as in step_contact_back. The gradients of walls
+// are added to sums, those of one wall by one thread, in the order of the nodes.
 CQ_RARE void step_contacts_back(const cq_frame *s, const Mover *m, const int32_t count, MoverGrad *grad,
                                 Shared *shared, double *sums) {
   const int n = (int)threadIdx.x, walls = s->wall_count;
@@ -91,9 +93,9 @@ CQ_RARE void step_contacts_back(const cq_frame *s, const Mover *m, const int32_t
   }
 }
 
-// Adjoint of node_move in step k: from gradients of nodes after the step to gradients of forces and of nodes before it,
-// with those of walls, gravity and damping. given: how many fields that tiles have left in their arenas are added
-// first, 1: of displacements, 2: of velocities too.
+// Kernel: adjoint of node_move in total Lagrangian step k: from gradients of displacements and velocities after the
+// step to gradients of forces and of nodes before it; adds the gradients of walls, gravity and damping to sums. given:
+// how many vector fields that cells left for nodes are added first (0, 1: displacements, 2: velocities too).
 static __global__ void __launch_bounds__(CQ_TILE_NODES, 1) node_move_adj(const cq_frame *s, int32_t k, int32_t given) {
   CQ_SHARED(Shared, shared, 1);
   const cq_shapes *r = s->shapes;
@@ -168,8 +170,9 @@ CQ_KERNEL node_collect(const cq_frame *s, int32_t given) { collect_nodes(s->shap
 
 // ---- particles ------------------------------------------------------------------------------------------------------
 
-// Adds to fraction_adj the gradient of a particle's place in its cell through N and grad N: value and slope are the
-// gradients of what it interpolates from, or scatters to, the nodes.
+// Adds to r->fraction_adj the gradient by particle p's place in its cell, through the weights N and grad N of the
+// field `hull` of nodes around its tile; corner: the particle's lowest node in it. value, slope: the gradients of the
+// interpolated value and its slope, or, for a scattered field's adjoint, the scattered value and slope.
 CQ_RARE void fraction_adj(const cq_shapes *r, const int32_t p, const Hull *hull, const int corner,
                           const real value[CQ_DIM], const real slope[CQ_DIM][CQ_DIM]) {
   const real dx = (real)r->dx, by = (real)(1 / r->dx);
@@ -223,8 +226,8 @@ typedef struct StressGrad {
   real f[CQ_DIM][CQ_DIM], rate[CQ_DIM][CQ_DIM];
 } StressGrad;
 
-// Adjoint of the first Piola-Kirchhoff stress of any law: from grad_p to gradients of F, rate, constants and
-// actuation.
+// Adjoint of piola_of_any: from grad_p = dL/dP adds to the gradients of F and of the velocity gradient (in *of), and of
+// the particle's material constants.
 CQ_RARE void piola_of_any_adj(const cq_frame *s, const int32_t p, const real f[CQ_DIM][CQ_DIM],
                               const real rate[CQ_DIM][CQ_DIM], StressGrad *of, const real grad_p[CQ_DIM][CQ_DIM]) {
   MaterialPoint at, grad;
@@ -308,7 +311,9 @@ CQ_GPU void force_of_adj(const cq_frame *s, const int32_t p, const AroundCell *a
   if (viscous) rate_in_space_adj(stretch, rate, grad.rate, back, out);
 }
 
-// Adjoint of cell_forces in step k: arena 0 gets the gradients of displacements, arena 1 those of velocities.
+// Kernel cell_forces_adj: adjoint of cell_forces in total Lagrangian step k: from gradients of forces on nodes to
+// gradients of the nodes' displacements (arena 0) and, for viscous materials, velocities (arena 1), which each tile of
+// cells leaves in its own copy of nodes; and to gradients of particles' constants and actuation.
 static __global__ void __launch_bounds__(CELL_THREADS, CQ_REAL_BYTES == 4 ? 2 : 1)
     cell_forces_adj(const cq_frame *s, int32_t k) {
   CQ_SHARED(Hull, u, 1);
@@ -396,7 +401,9 @@ CQ_GPU void settle_tiles(const cq_shapes *r, const void *state, void *adj, Hull 
   }
 }
 
-// Kernel: settle_tiles for a state between control steps, after readouts have added their gradients.
+// Kernel reference_settle, between control steps of the reverse pass, after readouts have added gradients of particles
+// to adj: moves these to the nodes that the particles follow (settle_tiles). state: displacements and velocities of
+// nodes.
 static __global__ void __launch_bounds__(CELL_THREADS) reference_settle(const __grid_constant__ cq_shapes r,
                                                                        const void *state, void *adj) {
   CQ_SHARED(Hull, u, 1);
@@ -404,7 +411,8 @@ static __global__ void __launch_bounds__(CELL_THREADS) reference_settle(const __
   CQ_SHARED(Scatter, scatter, 1);
   settle_tiles(&r, state, adj, u, v, scatter);
 }
-// Kernel: settle_tiles for state k in the middle of a run, after cables have added their gradients of positions.
+// Kernel cell_settle, within a run backward, after the adjoint of cables has added gradients of particles' positions in
+// state k to s->adj: moves these to the nodes that the particles follow (settle_tiles).
 static __global__ void __launch_bounds__(CELL_THREADS) cell_settle(const cq_frame *s, int32_t k) {
   CQ_SHARED(Hull, u, 1);
   CQ_SHARED(Hull, v, 1);

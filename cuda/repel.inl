@@ -37,7 +37,8 @@ CQ_GPU int32_t node_of_rim(const cq_shapes *r, const int32_t rim) {
   for (int32_t k = (int32_t)(blockIdx.x * SLOT_THREADS + threadIdx.x); k < (r)->rims; \
        k += (int32_t)gridDim.x * SLOT_THREADS)
 
-// Enters all surface nodes into the table by cell, for the search of near pairs.
+// Kernel near_enter: enters all surface nodes of bodies, at their places before engine step k, into a hash table by
+// cell, for the search of nodes that are near each other.
 static __global__ void __launch_bounds__(SLOT_THREADS) near_enter(const cq_frame *s, int32_t k) {
   const cq_shapes *r = s->shapes;
   const unsigned check = near_check(s, k);
@@ -113,8 +114,8 @@ CQ_GPU void each_near(const cq_frame *s, const int32_t k, const int32_t a, const
   }
 }
 
-// Sets the force on each surface node to the sum of those from the nodes near it. Two surfaces that have passed through
-// each other end the run with an error at this step.
+// Kernel near_push: sets the collision force on each surface node, before engine step k, to the sum of the forces from
+// near surface nodes of other bodies, or of distant parts of its own. Nodes that are too near end the run at this step.
 static __global__ void __launch_bounds__(SLOT_THREADS) near_push(const cq_frame *s, int32_t k) {
   const cq_shapes *r = s->shapes;
   if (is_over(s, k)) return;
@@ -136,8 +137,8 @@ static __global__ void __launch_bounds__(SLOT_THREADS) near_push(const cq_frame 
   }
 }
 
-// Adjoint of near_push, after node_move_adj: from gradients of forces to those of places, velocities and masses of
-// nodes.
+// Kernel near_push_adj: adjoint of near_push for engine step k, after node_move_adj: from gradients of forces on nodes
+// to gradients of their places, velocities and masses, which are added to.
 static __global__ void __launch_bounds__(SLOT_THREADS) near_push_adj(const cq_frame *s, int32_t k) {
   const cq_shapes *r = s->shapes;
   const Node *want = nodes_at(r->force_adj, 0);

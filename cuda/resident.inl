@@ -1,5 +1,5 @@
-// resident: one kernel makes all engine steps of a run. It is for small scenes, where the gaps between launches take
-// longer than the launches. Its blocks stay on the GPU, and each has its share of the tiles. All blocks meet at one
+// resident: one kernel computes all engine steps of a run. It is for small scenes, where the gaps between launches take
+// longer than the kernels. Its blocks stay on the GPU, and each has its share of the tiles. All blocks meet at one
 // barrier in an engine step. There is no grid pass: each block computes the nodes that it needs. There are two sets of
 // arenas in turn, so that the arenas of an engine step can be read while those of the next are written.
 //
@@ -38,8 +38,8 @@ CQ_GPU void own_begin(Own<THREADS> *own, const cq_frame *given) {
 
 // ---- forward: passes are called and not inlined, so that each has all registers -------------------------------------
 
-// The particle pass of engine step k within the resident kernel, as a call: inlined, its registers would count for the
-// whole kernel.
+// The particle pass of engine step k (GATHER: G2P, SCATTER: P2G of the state after) within the kernel resident. Not
+// inlined, so that its registers do not count for the kernel. own: the block's shared memory.
 template <int GATHER, int SCATTER>
 CQ_RARE void call_transfer(Own<TRANSFER_THREADS> *own, const int32_t k) {
   CQ_BLOCKS_OWN(own);
@@ -47,7 +47,8 @@ CQ_RARE void call_transfer(Own<TRANSFER_THREADS> *own, const int32_t k) {
   transfer_pass<GATHER, SCATTER, 1>(&own->frame, k, own->region, &round);
 }
 
-// Adds up the impulses of walls of step k within the resident kernel.
+// Adds the impulses of walls and pins in engine step k to the tiles' sums (impulse_pass), within the kernel resident.
+// A function that is not inlined, so that its registers do not count for the kernel. own: the block's shared memory.
 CQ_RARE void call_impulse(Own<TRANSFER_THREADS> *own, const int32_t k) {
   CQ_BLOCKS_OWN(own);
   Impulses *shared = (Impulses *)own->give;   // nobody scatters in the meantime
@@ -56,8 +57,8 @@ CQ_RARE void call_impulse(Own<TRANSFER_THREADS> *own, const int32_t k) {
   impulse_pass<TRANSFER_THREADS>(&own->frame, k, shared);
 }
 
-// Makes `count` engine steps in one cooperative kernel, with a barrier of all blocks between transfers; ends early
-// where a step fails or particles must be sorted.
+// Computes `count` engine steps in one cooperative kernel, with a barrier of all blocks between one step's scatter and
+// gather; ends early if a step fails or particles must be sorted. given: the arguments of the run, in global memory.
 static __global__ void __launch_bounds__(TRANSFER_THREADS, 2) resident(const cq_frame *given, int32_t count) {
   CQ_SHARED(Own<TRANSFER_THREADS>, own, 1);
   own_begin(own, given);
@@ -81,7 +82,8 @@ static __global__ void __launch_bounds__(TRANSFER_THREADS, 2) resident(const cq_
 // ---- backward -------------------------------------------------------------------------------------------------------
 
 #if CQ_DIM == 2   // in 3D launches are faster (run.cu)
-// The adjoint of the particle pass of engine step k within the resident kernel, as a call.
+// The adjoint of the particle pass of engine step k within the kernel resident_adj (P2G, G2P: as in transfer_adj_pass).
+// Not inlined, as call_transfer.
 template <int P2G, int G2P>
 CQ_RARE void call_transfer_adj(Own<ADJ_THREADS> *own, const int32_t k) {
   CQ_BLOCKS_OWN(own);
@@ -89,7 +91,8 @@ CQ_RARE void call_transfer_adj(Own<ADJ_THREADS> *own, const int32_t k) {
   transfer_adj_pass<P2G, G2P, 1>(&own->frame, k, own->region, &round);
 }
 
-// Adds up the gradients of walls, gravity and damping of step k within the resident kernel.
+// Adds the gradients of walls, gravity and damping in engine step k to the tiles' sums (grid_adj_pass), within the
+// kernel resident_adj. Not inlined, so that its registers do not count for the kernel. own: the block's shared memory.
 CQ_RARE void call_sums(Own<ADJ_THREADS> *own, const int32_t k) {
   CQ_BLOCKS_OWN(own);
   Shared *shared = (Shared *)own->give;   // nobody scatters in the meantime
@@ -98,7 +101,8 @@ CQ_RARE void call_sums(Own<ADJ_THREADS> *own, const int32_t k) {
   grid_adj_pass<ADJ_THREADS, 0>(&own->frame, k, 0, shared);
 }
 
-// Reverses `count` engine steps in one cooperative kernel, with a barrier of all blocks between passes.
+// Reverses `count` engine steps in one cooperative kernel, the last one first, with a barrier of all blocks between
+// particle passes. given: the arguments of the run, in global memory.
 static __global__ void __launch_bounds__(ADJ_THREADS, 2) resident_adj(const cq_frame *given, int32_t count) {
   CQ_SHARED(Own<ADJ_THREADS>, own, 1);
   own_begin(own, given);

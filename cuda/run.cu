@@ -5,7 +5,8 @@
 #include <limits.h>
 #include <string.h>
 
-// Waits until the GPU has done everything that was launched; the upload buffers are free then.
+// Waits until the GPU has done everything that was launched; then all upload buffers may be filled again. what: the
+// work, for the sentence of an error.
 static cq_status wait_for_stream(cq_device *d, const char *what) {
   d->pending = 0;
   return cq_cuda_check(cudaStreamSynchronize(d->context->stream), what);
@@ -17,8 +18,8 @@ static cq_status wait_for_stream(cq_device *d, const char *what) {
 // because the order of sums, and so the last bits of results, depend on it.
 enum { BLOCKS_AT_ONCE = 264 };
 
-// The number of thread blocks that share the particles of a tile: with few tiles so many that a block takes its share
-// in one round, with many so few that all blocks fit on the GPU.
+// The number of thread blocks that share the particles of a tile (its parts): if there are few tiles, so many that each
+// block needs one round for its share, else only so many that all blocks run on the GPU at once; at least 1.
 static int32_t parts_of(const cq_device *d, const cq_arrangement *a) {
   const int32_t round = d->kernels->round, each = d->slots / a->tile_count;
   int32_t parts = (each + round - 1) / round;
@@ -26,10 +27,10 @@ static int32_t parts_of(const cq_device *d, const cq_arrangement *a) {
   return parts < 1 ? 1 : parts;
 }
 
-// Chooses how a run is launched: the number of blocks of the one kernel that makes all its engine steps, or 0, a launch
-// for each pass. room: the most blocks that the GPU can hold of that kernel, 0 where there is none. The kernel is taken
-// if every part of a tile has a block. Microseconds of an engine step on an H100, by launches and by one kernel (tests/
-// bench/nvidia-h100-80gb-hbm3-ways.csv):
+// Chooses how a run of engine steps is launched: returns the number of blocks of the one kernel that computes all its
+// steps (resident), or 0 for a launch of each pass. room: the most blocks of that kernel that the GPU can hold, 0 if it
+// has none; parts: of all tiles (parts_of). The kernel is taken if every part has a block. Microseconds of an engine
+// step on an H100, by launches and by one kernel (tests/bench/nvidia-h100-80gb-hbm3-ways.csv):
 //
 //               2d-1600      2d-6400      3d-8000      3d-64000
 //   forward     20.5  15.9   26.9  20.1   35.3  35.6    49.5   48.6
@@ -43,19 +44,19 @@ static int32_t resident_blocks(const cq_device *d, int32_t room, int32_t parts) 
   return parts < room ? parts : room;
 }
 
-// Bytes of a tile's arena: a region for each of its parts.
+// The size in bytes of the nodes that the particles of `parts` parts of tiles scatter to (arena): a region for each.
 static size_t arena_size(const cq_device *d, int32_t parts) {
   return (size_t)parts * (size_t)cq_region_nodes(d->model->dim) * cq_node_size(d);
 }
 
-// The number of arenas of a tile: two where one kernel makes all engine steps, which reads the nodes of one step while
-// it adds to those of the next; else one.
+// The number of sets of nodes that particles scatter to (arenas): two if one kernel computes all engine steps of a run,
+// since it reads the nodes of a step while it writes those of the next; else one. parts: of all tiles.
 static int32_t arenas_of(const cq_device *d, int32_t parts) {
   return resident_blocks(d, d->context->forward, parts) || resident_blocks(d, d->context->backward, parts) ? 2 : 1;
 }
 
-// Reserves device memory for the nodes of an arrangement: the arenas of its tiles, velocities, and for the adjoint
-// momenta.
+// Reserves device memory for the grid nodes of arrangement a: arenas (nodes that particles scatter to), velocities, and
+// for the adjoint gradients of momenta. Nothing in total Lagrangian worlds.
 static cq_status reserve(cq_device *d, const cq_arrangement *a) {
   if (d->reference) return CQ_OK;
   cq_pool *pool = &d->context->pool;
@@ -67,10 +68,11 @@ static cq_status reserve(cq_device *d, const cq_arrangement *a) {
   return status;
 }
 
-// The data of a block of device memory; NULL of none.
+// The address of a block of device memory; NULL if memory is NULL.
 static void *data_of(const cq_memory *memory) { return memory ? memory->data : NULL; }
 
-// Sets the part of a run's frame that stays the same during a rollout: sizes, steps, walls, materials.
+// Sets those fields of a run's frame (the kernels' arguments) that stay the same during a rollout: counts of scenes and
+// particles, cell size, time step, walls, materials.
 static void fill_world(const cq_device *d, cq_frame *f) {
   const cq_model *m = d->model;
   f->batch = d->batch;
@@ -96,7 +98,8 @@ static void fill_world(const cq_device *d, cq_frame *f) {
   f->global_stride = cq_global_count(d);
 }
 
-// Points the frame of a run at the reference grids in total Lagrangian worlds, and sets it to NULL in others.
+// In total Lagrangian worlds fills u->shapes, the kernels' arguments about reference grids, and points the frame to it;
+// in other worlds sets that pointer to NULL. on_device: where the upload u will be on the device.
 static void fill_shapes(const cq_device *d, cq_upload *on_device, cq_upload *u) {
   cq_reference *r = d->reference;
   u->frame.shapes = NULL;
@@ -110,7 +113,8 @@ static void fill_shapes(const cq_device *d, cq_upload *on_device, cq_upload *u) 
   u->shapes.seen = r->seen->memory->data;
 }
 
-// Sets the frame of a run: the pointers and constants that all kernels of its engine steps read.
+// Fills the frame of a run: the addresses and constants that all kernels of its engine steps read. first: engine steps
+// between the live state and the run; on_device: the address of the upload that holds the frame on the device.
 static void fill_frame(const cq_device *d, const cq_arrangement *a, int32_t first, cq_upload *on_device, cq_frame *f) {
   fill_world(d, f);
   f->tile_count = a->tile_count;
@@ -146,7 +150,7 @@ static void fill_frame(const cq_device *d, const cq_arrangement *a, int32_t firs
   f->damping_wanted = (d->wanted & cq_bit(CQ_FIELD_DAMPING)) != 0;
 }
 
-// Sets cables and chambers of a run: points, faces, laws and values on the device.
+// Completes the kernels' arguments about cables and chambers: the cables' constants, work memory, and gradients.
 static void fill_cables(const cq_device *d, cq_pulling *out) {
   const size_t places = (size_t)d->batch * (size_t)out->points * (size_t)d->model->dim;
   for (int k = 0; k < 3 && out->count; k++) {
@@ -163,7 +167,8 @@ static void fill_cables(const cq_device *d, cq_pulling *out) {
   out->grad_base = out->grad_signals + (size_t)d->batch * (size_t)out->all;
 }
 
-// Sets the actuation of a run: entries, weights, signals and forces on the device.
+// Fills *out, the kernels' arguments about actuation for a run with arrangement a: entries, weights, signals, forces,
+// and where gradients go. controls: where signals and forces will be on the device.
 static void fill_actuation(const cq_device *d, const cq_arrangement *a, double *controls, cq_actuation *out) {
   const size_t signals = cq_signal_count(d), row = (size_t)d->control_row, rows = (size_t)d->control_rows;
   *out = d->context->actuation;
@@ -182,6 +187,9 @@ static void fill_actuation(const cq_device *d, const cq_arrangement *a, double *
   out->grad_force = d->model->force_count ? grad + rows * signals + row * cq_force_count(d) : NULL;
 }
 
+// Fills d->upload, the arguments of the kernels of the next run of engine steps with arrangement a, except for its
+// substeps and their number; waits for the GPU if no buffer is free. first: engine steps between the live state and the
+// run, which are launched already.
 cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a, int32_t first) {
   cq_status status = reserve(d, a);
   if (!status && d->pending == d->uploads_count) status = wait_for_stream(d, "the runs before");
@@ -204,6 +212,8 @@ cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a, int32_t first) 
   return CQ_OK;
 }
 
+// Begins to copy the prepared d->upload to the device, before the run's kernels are launched; progress is included, and
+// so reset, only with the first run from the live state. controls 0: without signals and forces.
 cq_status cq_cuda_send(cq_device *d, int32_t controls) {
   const size_t motion = cq_motion_count(d), numbers = motion + (controls ? cq_signal_count(d) + cq_force_count(d) : 0);
   const size_t from = d->upload->frame.first ? offsetof(cq_upload, frame) : 0,
@@ -222,15 +232,16 @@ typedef struct Sizes {
   int32_t node, few;         // for tiles with nodes, one to a block, or four
 } Sizes;
 
-// Blocks of a launch: the least power of two that is at least `count`, or as many as the device takes if those are
-// fewer.
+// The number of thread blocks for `count` tiles: the least power of two that is at least `count`, limited by the size
+// of the GPU (cq_cuda_blocks).
 static int32_t power_of_two(const cq_device *d, int32_t count) {
   int64_t blocks = 1;
   while (blocks < count) blocks *= 2;
   return cq_cuda_blocks(d, blocks, 1);
 }
 
-// Numbers of blocks for the launches of a run, rounded so that few graphs are captured.
+// The numbers of thread blocks for the kernels of the prepared run, rounded to powers of two so that a captured graph
+// of launches can be used again after small changes of the scene.
 static Sizes sizes_of(const cq_device *d) {
   const cq_frame *f = &d->upload->frame;
   const int32_t node = power_of_two(d, f->block_count);
@@ -238,20 +249,21 @@ static Sizes sizes_of(const cq_device *d) {
   return {power_of_two(d, tiles), node, node < 4 ? 1 : node / 4};
 }
 
-// Launches the stresses, forces and pressures of all particles by the present signals.
+// Launches the kernel that computes stress, force and pressure of all particles from the control step's signals and
+// forces, if the world has any actuation. u: the upload, on the device.
 static void load_actuation(cq_device *d, const cq_upload *u) {
   if (d->actuation)
     d->kernels->load_actuation(d->context->stream, cq_cuda_blocks(d, d->slots, 256), &u->frame, &u->actuation);
 }
 
-// Launches the forces of cables and chambers in step k, if there are any.
+// Launches the forces of cables and chambers on particles for engine step k of the run, if the world has any.
 static void pull_cables(cq_device *d, const cq_upload *u, int32_t k) {
   if (d->model->cables.all)
     d->kernels->pull_cables(d->context->stream, cq_cuda_blocks(d, d->batch, 1), &u->frame, &u->actuation, k);
 }
 
-// Launches the computation of where the particles of cables are, from the nodes of reference grids, then the forces of
-// cables.
+// In total Lagrangian worlds with cables or chambers: launches the computation of their particles' positions before
+// engine step k from the nodes of reference grids, then their forces.
 static void place_cables(cq_device *d, const cq_upload *u, int32_t k) {
   if (!d->model->cables.all) return;
   const int64_t pulled = d->batch * d->model->cables.pulled_count;
@@ -259,12 +271,13 @@ static void place_cables(cq_device *d, const cq_upload *u, int32_t k) {
   pull_cables(d, u, k);
 }
 
-// Are impulses of contacts wanted? The answer is the same for all runs of a rollout, so that captured graphs stay
-// valid.
+// Does the rollout read impulses of contacts? Not 0: yes. The answer is the same for all its runs, so that captured
+// graphs of launches stay valid.
 static int32_t reads_contact(const cq_device *d) { return d->track->impulse != NULL; }
 
-// Launches `count` engine steps of a world with cables or chambers. G2P and the P2G of the next step are two launches
-// here, not one (g2p2g): forces of cables and chambers need the positions after G2P, and P2G needs the forces.
+// Launches the passes of `count` engine steps in a world with cables or chambers. G2P and the P2G of the next step are
+// two kernels here, not one (g2p2g): forces of cables and chambers need the positions after G2P, and P2G needs the
+// forces. sizes: numbers of thread blocks.
 static void launch_forward_cables(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
   cudaStream_t stream = d->context->stream;
   load_actuation(d, u);
@@ -277,7 +290,8 @@ static void launch_forward_cables(cq_device *d, const cq_upload *u, Sizes sizes,
   }
 }
 
-// Launches `count` engine steps backward in worlds with cables or chambers.
+// Launches the adjoint of launch_forward_cables, the passes of `count` engine steps backward in a world with cables or
+// chambers.
 static void launch_backward_cables(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
   cudaStream_t stream = d->context->stream;
   load_actuation(d, u);
@@ -291,8 +305,8 @@ static void launch_backward_cables(cq_device *d, const cq_upload *u, Sizes sizes
   }
 }
 
-// Launches `count` total Lagrangian steps: forces of the cells, then the nodes. Cables and chambers take their places
-// from the nodes before each step.
+// Launches the passes of `count` total Lagrangian steps: forces of cables and chambers, collisions, forces of cells,
+// then nodes with contacts, and the check whether surfaces meet.
 static void launch_forward_reference(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
   const cq_cuda_kernels *kernels = d->kernels;
   cudaStream_t stream = d->context->stream;
@@ -307,8 +321,8 @@ static void launch_forward_reference(cq_device *d, const cq_upload *u, Sizes siz
   }
 }
 
-// Launches `count` total Lagrangian steps backward. Gradients that tiles give to nodes are added at the next node
-// pass, or at the end of the run.
+// Launches the adjoint of launch_forward_reference, `count` total Lagrangian steps backward. Gradients that cells leave
+// for nodes are added to the adjoint of nodes by the next node pass, or at the end of the run.
 static void launch_backward_reference(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
   const cq_cuda_kernels *kernels = d->kernels;
   cudaStream_t stream = d->context->stream;
@@ -328,7 +342,8 @@ static void launch_backward_reference(cq_device *d, const cq_upload *u, Sizes si
   if (!cables) kernels->node_collect(stream, sizes.few, &u->frame, fields);
 }
 
-// P2G, then for each engine step the grid pass and, as one launch (g2p2g), G2P and the P2G of the next step.
+// Launches the passes of `count` MPM steps: P2G, then for each step the grid pass and, as one kernel (g2p2g), G2P and
+// the P2G of the next step. u: the upload on the device; sizes: numbers of thread blocks.
 static void launch_forward(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
   const cq_cuda_kernels *kernels = d->kernels;
   cudaStream_t stream = d->context->stream;
@@ -348,8 +363,8 @@ static void launch_forward(cq_device *d, const cq_upload *u, Sizes sizes, int32_
   }
 }
 
-// The passes of launch_forward in reverse. step_adj is the adjoint of P2G of one engine step and of G2P of the step
-// before it.
+// Launches the adjoint of launch_forward, `count` MPM steps backward. The kernel step_adj is the adjoint of P2G of one
+// step and of G2P of the step before it.
 static void launch_backward(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
   const cq_cuda_kernels *kernels = d->kernels;
   cudaStream_t stream = d->context->stream;
@@ -370,14 +385,15 @@ static void launch_backward(cq_device *d, const cq_upload *u, Sizes sizes, int32
 
 typedef void launch_run(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count);
 
-// Frees a captured graph, so that the next run launches its kernels one by one.
+// Frees a captured CUDA graph and its count of uses, so that the next run launches its kernels one by one.
 static void drop_graph(cq_graph *graph) {
   if (graph->exec && cudaGraphExecDestroy(graph->exec) != cudaSuccess) cudaGetLastError();
   graph->exec = NULL;
   graph->uses = 0;
 }
 
-// Records the launches of a run, without running them, as a graph that is launched in one call.
+// Captures the launches of a run of `count` engine steps, without running them, as a CUDA graph, so that later runs
+// take one call. launch: the function that launches them, e.g. launch_forward; sizes: numbers of thread blocks.
 static cq_status capture(cq_device *d, cq_graph *graph, launch_run *launch, Sizes sizes, int32_t count) {
   const char *const what = "recording the launches of a run";
   cudaGraph_t recorded = NULL;
@@ -394,8 +410,8 @@ static cq_status capture(cq_device *d, cq_graph *graph, launch_run *launch, Size
   return status;
 }
 
-// Launches the passes of a run. When a run of the same sizes comes for the second time, its launches are captured as a
-// graph, and from then on that graph is launched.
+// Launches the passes of a run of `count` engine steps by `launch`. When a run with the same numbers of blocks comes
+// for the second time, its launches are captured in *graph, and from then on that graph is launched.
 static cq_status launch_passes(cq_device *d, cq_graph *graph, launch_run *launch, int32_t count) {
   const Sizes sizes = sizes_of(d);
   cq_status status = CQ_OK;
@@ -411,7 +427,8 @@ static cq_status launch_passes(cq_device *d, cq_graph *graph, launch_run *launch
 
 // ---- one kernel for a run -------------------------------------------------------------------------------------------
 
-// Launches the one cooperative kernel that makes all engine steps of a run.
+// Launches the one cooperative kernel (`launch`: forward or backward) that computes all `count` engine steps of a run,
+// in `blocks` thread blocks.
 static cq_status launch_resident(cq_device *d, cq_cuda_resident *launch, int32_t blocks, int32_t count) {
   const cq_upload *u = (const cq_upload *)d->on_device->data;
   load_actuation(d, u);
@@ -421,7 +438,7 @@ static cq_status launch_resident(cq_device *d, cq_cuda_resident *launch, int32_t
 
 // ---- runs -----------------------------------------------------------------------------------------------------------
 
-// Copies to the host how far the run came, and whether a step failed.
+// Waits for all launched runs, and copies to d->progress how far they came and whether a step failed.
 cq_status cq_cuda_read_progress(cq_device *d) {
   const cq_upload *on_device = (const cq_upload *)d->on_device->data;
   const cq_status status = cq_cuda_check(cudaMemcpyAsync(d->progress, &on_device->progress, sizeof *d->progress,
@@ -430,8 +447,8 @@ cq_status cq_cuda_read_progress(cq_device *d) {
   return status ? status : wait_for_stream(d, "a run of substeps");
 }
 
-// Makes `count` engine steps: by one resident kernel where the scene is small, else by a launch for each pass. From the
-// second such run on, a captured graph makes these launches.
+// Launches the prepared run of `count` engine steps: as one cooperative kernel if the scene is small, else a kernel for
+// each pass, in a captured graph from the second such run on.
 cq_status cq_cuda_run_forward(cq_device *d, int32_t count) {
   const cq_frame *f = &d->upload->frame;
   if (d->reference) {
@@ -446,8 +463,7 @@ cq_status cq_cuda_run_forward(cq_device *d, int32_t count) {
                 : launch_passes(d, &d->forward[count], launch_forward, count);
 }
 
-// Reverses `count` engine steps: by one resident kernel where the scene is small, else by a launch for each pass, which
-// a captured graph makes from the second such run on.
+// Launches the adjoint of a run of `count` engine steps, in the same ways as cq_cuda_run_forward.
 cq_status cq_cuda_run_backward(cq_device *d, int32_t count) {
   if (d->reference) return launch_passes(d, &d->backward[count], launch_backward_reference, count);
   const int32_t blocks =
@@ -456,8 +472,8 @@ cq_status cq_cuda_run_backward(cq_device *d, int32_t count) {
                 : launch_passes(d, &d->backward[count], launch_backward, count);
 }
 
-// Launches the adjoint of a control step's actuation: gradients of actuation stress and cable forces, summed over its
-// engine steps, to those of signals, weights and the script's forces.
+// Launches the adjoint of a control step's actuation: from the gradients of actuation stress, force and pressure,
+// summed over its engine steps, to the gradients of signals, actuation weights and the script's forces.
 cq_status cq_cuda_run_load_actuation_adj(cq_device *d) {
   const cq_upload *u = (const cq_upload *)d->on_device->data;
   const int64_t shares = d->batch * (d->model->actuation_count + d->model->force_count);
@@ -465,8 +481,8 @@ cq_status cq_cuda_run_load_actuation_adj(cq_device *d) {
   return cq_cuda_check(cudaGetLastError(), "the adjoint of the controls");
 }
 
-// Makes the scatter of the step that failed once more, so that a state is at hand in which cq_cuda_diagnose finds the
-// particle.
+// Launches P2G of the live state again, after the step that follows it has failed: d->progress then tells whether the
+// live state is inverted itself, which fail_step asks.
 cq_status cq_cuda_run_probe(cq_device *d) {
   const cq_upload *u = (const cq_upload *)d->on_device->data;
   load_actuation(d, u);
@@ -475,7 +491,7 @@ cq_status cq_cuda_run_probe(cq_device *d) {
   return cq_cuda_check(cudaGetLastError(), "looking for what failed");
 }
 
-// Frees the captured graphs.
+// Frees the captured CUDA graphs of all lengths of runs, forward and backward.
 void cq_cuda_graphs_destroy(cq_device *d) {
   for (int32_t k = 0; k <= CQ_RUN_MAX; k++) {
     drop_graph(&d->forward[k]);

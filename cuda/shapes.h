@@ -85,9 +85,9 @@ typedef struct cq_given_particles {
   void *adj, *params_adj;
 } cq_given_particles;
 
-// Nodes that the particles of a tile of cells reach.
+// The number of nodes in the hull of a tile of a reference grid: all nodes that particles in the tile's cells reach.
 static inline int32_t cq_hull_nodes(int32_t dim) { return dim == 3 ? 6 * 6 * 6 : 10 * 10; }
-// Cells of a tile of a reference grid.
+// The number of cells of a tile of a reference grid.
 static inline int32_t cq_tile_cells(int32_t dim) { return dim == 3 ? 4 * 4 * 4 : 8 * 8; }
 
 #endif

@@ -40,7 +40,8 @@ typedef struct Matter {
   MaterialPoint point;       // constants and F of a fused law: nothing else of it is set
 } Matter;
 
-// Adds the force of pressure on a particle's surface (physics/drive/pressure.inl) to force; f: its F.
+// Adds the force of pressure on the open surfaces of particle p to force; f: its deformation gradient. The pressure
+// times area was computed for the control step (load_actuation).
 CQ_RARE void pressure_load(const cq_frame *s, const int32_t p, const real f[CQ_DIM][CQ_DIM], real force[CQ_DIM]) {
   real pressure[CQ_DIM];
   EACH(i) pressure[i] = slot_in(s->actuation, ACTUATION_FIELDS, p)[(PRESSURE + i) * CQ_GROUP];
@@ -66,8 +67,8 @@ CQ_GPU real *internal_in(const cq_frame *s, const void *state, const int32_t p) 
   return slot_in((char *)state + s->internal_offset, s->internals, p);
 }
 
-// Fills what laws take of a particle: its F as given, constants and internal variables, and C of the state if the law
-// is viscous.
+// Fills *at, the argument of material laws, for particle p: deformation gradient f, its constants and internal
+// variables, and C of the state if the law is viscous.
 CQ_RARE void point_load(const cq_frame *s, const void *state, const int32_t p, const real f[CQ_DIM][CQ_DIM],
                         MaterialPoint *at) {
   const real *params = slot_in(s->params, s->param_count, p), *internal = internal_in(s, state, p);
@@ -80,7 +81,8 @@ CQ_RARE void point_load(const cq_frame *s, const void *state, const int32_t p, c
   EACH(i) EACH(j) at->f[i][j] = f[i][j];
 }
 
-// Kirchhoff stress tau of particle p by a law that is not inlined into the kernel; returns det F.
+// Sets tau to the Kirchhoff stress of particle p, with deformation gradient f, by a material law that is not inlined
+// into the kernel. state: holds its internal variables and C. Returns det F.
 CQ_RARE real stress_of_plain(const cq_frame *s, const void *state, const int32_t p, const real f[CQ_DIM][CQ_DIM],
                              real tau[CQ_DIM][CQ_DIM]) {
   MaterialPoint at;
@@ -88,7 +90,8 @@ CQ_RARE real stress_of_plain(const cq_frame *s, const void *state, const int32_t
   return material_kirchhoff_plain(&at, tau);
 }
 
-// The material's update after the step from state `in` to state `out`: F in place, internal variables into `out`.
+// The material's update (plastic flow and the like) of particle p after the step from state `in` to state `out`: f, the
+// trial F, in place; internal variables from `in` into `out`.
 CQ_RARE void update(const cq_frame *s, const void *in, void *out, const int32_t p, real f[CQ_DIM][CQ_DIM]) {
   MaterialPoint at;
   point_load(s, in, p, f, &at);

@@ -14,8 +14,8 @@ CQ_GPU void add_param(const cq_frame *s, const int which, const int32_t p, const
   slot_in(s->params_adj, s->param_count, p)[which * CQ_GROUP] += value;
 }
 
-// Adds the gradients of one particle's constants and internal variables, as a law's adjoint leaves them in grad, to
-// those of the run.
+// Adds the gradients of particle p's material constants and internal variables, which a law's adjoint has left in
+// *grad, to the gradients of the rollout and to the adjoint of the state.
 CQ_RARE void point_add(const cq_frame *s, const int32_t p, MaterialPoint *grad) {
   const cq_material *law = &s->materials[s->material[p]];
   for (int k = 0; k < s->param_count - CQ_PARAM_SLOTS; k++)
@@ -24,7 +24,7 @@ CQ_RARE void point_add(const cq_frame *s, const int32_t p, MaterialPoint *grad) 
   for (int k = 0; k < s->internals; k++) internal[k * CQ_GROUP] += grad->internal[k];
 }
 
-// Sets the gradients of a material point to zero.
+// Sets the gradients of a material point (F, velocity gradient, constants, internal variables) to zero.
 CQ_RARE void point_clear(const cq_frame *s, MaterialPoint *grad) {
   for (int k = 0; k < CQ_SLOTS_MAX; k++) grad->c[k] = 0;
   for (int k = 0; k < CQ_EXTRAS_MAX; k++) grad->extra[k] = 0;
@@ -37,7 +37,8 @@ typedef struct PlainGrad {
   real f[CQ_DIM][CQ_DIM], rate[CQ_DIM][CQ_DIM];
 } PlainGrad;
 
-// Adjoint of stress_of_plain: grad_tau to gradients of F, C, internal variables and constants.
+// Adjoint of stress_of_plain: from grad_tau = dL/dtau sets *of to the gradients of F and C, and adds to the gradients
+// of the particle's internal variables and constants.
 CQ_RARE void stress_of_plain_adj(const cq_frame *s, const void *state, const int32_t p, const real f[CQ_DIM][CQ_DIM],
                                  PlainGrad *of, const real grad_tau[CQ_DIM][CQ_DIM]) {
   MaterialPoint at, grad;
@@ -49,8 +50,8 @@ CQ_RARE void stress_of_plain_adj(const cq_frame *s, const void *state, const int
   point_add(s, p, &grad);
 }
 
-// Adjoint of update. grad_f: dL/dF after the update becomes that before it. The gradients of internal variables are in
-// s->adj, and change in the same way.
+// Adjoint of update, the material's update of particle p after the step from state `in`. trial: F before the update.
+// grad_f: dL/dF after the update becomes dL/d(trial). The gradients of internal variables in s->adj likewise.
 CQ_RARE void update_adj(const cq_frame *s, const void *in, const int32_t p, const real trial[CQ_DIM][CQ_DIM],
                         real grad_f[CQ_DIM][CQ_DIM]) {
   MaterialPoint at, grad;

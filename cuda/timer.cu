@@ -5,7 +5,7 @@
 
 static const char *const what = "the timers";
 
-// Creates the events of all laps of a timer that is zeroed.
+// Creates the CUDA events at the begin and end of each lap in the ring of a zeroed timer.
 cq_status cq_cuda_timer_create(cq_timer *t) {
   cq_status status = CQ_OK;
   for (int k = 0; k < CQ_LAPS && !status; k++) {
@@ -25,7 +25,7 @@ void cq_cuda_timer_destroy(cq_timer *t) {
   *t = {};
 }
 
-// Waits for the oldest lap and adds its time to that of its phase.
+// Waits for the GPU to end the oldest lap in the ring, adds its time to the seconds of its phase, and frees its place.
 static cq_status add_oldest(cq_timer *t) {
   const cq_lap *lap = &t->lap[t->first];
   float milliseconds = 0;
@@ -37,7 +37,7 @@ static cq_status add_oldest(cq_timer *t) {
   return status;
 }
 
-// Begins a lap: GPU work launched from here on counts as time of this phase.
+// Begins a lap: GPU work that is launched from here to cq_cuda_timer_end counts as time of `phase` (CQ_PHASE_...).
 cq_status cq_cuda_timer_begin(cq_context *c, int32_t phase) {
   cq_timer *t = &c->timer;
   const cq_status status = t->count == CQ_LAPS ? add_oldest(t) : CQ_OK;
@@ -47,7 +47,7 @@ cq_status cq_cuda_timer_begin(cq_context *c, int32_t phase) {
   return cq_cuda_check(cudaEventRecord(lap->begin, c->stream), what);
 }
 
-// Ends the lap that was begun last, by an event behind the work launched so far.
+// Ends the lap that was begun last, by an event on the stream behind the work launched so far.
 cq_status cq_cuda_timer_end(cq_context *c) {
   cq_timer *t = &c->timer;
   const cq_status status = cq_cuda_check(cudaEventRecord(t->lap[(t->first + t->count) % CQ_LAPS].end, c->stream), what);

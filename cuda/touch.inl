@@ -1,6 +1,6 @@
 // touch: do surfaces of bodies meet that total Lagrangian steps would let pass through each other
-// (engine/world/touch.inl)? Places on the surfaces are entered into a table of the cells of the world, and then
-// compared with the first one there.
+// (engine/world/touch.inl)? Places on the surfaces are entered into a hash table of the cells of the world, of which
+// each keeps one place; then all places are compared with the one that their cell keeps.
 
 // what touch_enter finds of a state
 enum { SURFACES_AT_EDGE = 1, SURFACES_TOO_MANY = 2 };
@@ -94,8 +94,8 @@ CQ_GPU const Node *state_after(const cq_frame *s, const int32_t k) {
   return nodes_at(k < 0 ? s->substeps[0].in : s->substeps[k].out, 0);
 }
 
-// Kernel: enters the surface places of the state after step k into the table of cells, of which each keeps the place
-// with the lowest number. It does nothing after a step that failed by itself, since its state is none.
+// Kernel touch_enter: enters the places on surfaces of bodies, in the state after step k, into a hash table of the
+// cells of the world; each cell keeps the surface node with the lowest number. It does nothing if the step failed.
 static __global__ void __launch_bounds__(SLOT_THREADS) touch_enter(const cq_frame *s, int32_t k) {
   const cq_shapes *r = s->shapes;
   const unsigned check = (unsigned)(s->shapes->check + k);
@@ -115,8 +115,8 @@ static __global__ void __launch_bounds__(SLOT_THREADS) touch_enter(const cq_fram
   });
 }
 
-// Do two surface places that lie in one cell touch? Neighbours in the body cannot. With collisions only surfaces that
-// are stretched over more than a cell can: others push each other apart.
+// Do two surface nodes, a and b, with places in the same cell of the world touch? Not 0: yes. Neighbours in a body do
+// not. In worlds with collisions, which push near surfaces apart, only surfaces stretched over more than a cell do.
 CQ_RARE int do_touch(const cq_shapes *r, const Node *state, const int32_t a, const int32_t b) {
   if (!touch_apart(&r->rim[a], &r->rim[b])) return 0;
   if (!r->push) return 1;
@@ -132,8 +132,9 @@ CQ_GPU void fail_state(const cq_frame *s, const int32_t k) {
   atomicMin(&s->progress->bad, s->first + (k < 0 ? 0 : k));
 }
 
-// Kernel: compares each surface place with the first one of its cell and ends the run at the first state in which two
-// touch, in which there are more places than the table holds, or a particle has left the world. The host finds which.
+// Kernel touch_meet, after touch_enter: compares each place on a surface with the surface node that its cell keeps, and
+// ends the run after step k if two touch, if there are more places than the table holds, or if a particle has left the
+// world. The host finds out which.
 static __global__ void __launch_bounds__(SLOT_THREADS) touch_meet(const cq_frame *s, int32_t k) {
   const cq_shapes *r = s->shapes;
   const unsigned check = (unsigned)(s->shapes->check + k);

@@ -120,7 +120,8 @@ CQ_GPU int32_t apply_contacts(const cq_frame *s, const GridNode *w, const int32_
   return j;
 }
 
-// The velocity of node n, counted through all tiles, after all its contacts in step k; v: before them.
+// The velocity of node n, counted through all tiles, after all its contacts with walls and pins in engine step k. v:
+// its velocity before them.
 CQ_RARE Node node_contacts(const cq_frame *s, const int64_t n, const int32_t k, Node v) {
   GridNode w;
   find_node(s, n, k, &w);
@@ -149,8 +150,8 @@ CQ_GPU void touch_of(const cq_frame *s, const GridNode *w, const Contact *c, con
   EACH(i) t->after[i] = v[i];
 }
 
-// The gradients of mass, normal, and the velocities before and after a contact, from dL/d(impulse) of it. v: velocity
-// before it, and mass.
+// Adjoint of the impulse of contact c at a node, whose dL/d(impulse) is in s->grad_impulse: returns the gradients of
+// mass, normal, and the velocities before and after the contact. v: velocity before the contact, and mass.
 CQ_RARE Touch impulse_adj(const cq_frame *s, const GridNode *w, const Contact *c, const Node v) {
   const double *given = s->grad_impulse + (int64_t)w->scene * s->impulse_count + impulse_at(s, c->wall);
   real after[CQ_DIM], grad_out[CONTACT_WIDTH];

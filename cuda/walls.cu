@@ -8,25 +8,25 @@
 
 static const char *const what = "contacts of walls";
 
-// Walls of all scenes.
+// The number of walls of all scenes together.
 static size_t walls_of(const cq_device *d) { return (size_t)d->batch * (size_t)d->model->wall_count; }
-// Numbers of wall impulses in one control step of all scenes.
+// How many numbers the contact impulses of all scenes are in one control step.
 static size_t impulse_width(const cq_device *d) { return (size_t)d->batch * (size_t)cq_impulse_count(d); }
-// Numbers of the gradients of walls' places and velocities in one control step of all scenes.
+// How many numbers the gradients of walls' velocities and places of all scenes are in one control step.
 static size_t grad_width(const cq_device *d) { return 6 * walls_of(d); }
 
-// Copies `count` doubles on the device's stream.
+// Begins to copy `count` doubles in the direction `kind` on the device's stream.
 static cq_status copy(cq_device *d, void *to, const void *from, size_t count, cudaMemcpyKind kind) {
   return cq_cuda_check(cudaMemcpyAsync(to, from, count * sizeof(double), kind, d->context->stream), what);
 }
-// Sets `count` doubles on the device to zero.
+// Sets the first `count` doubles of a block of device memory to zero.
 static cq_status clear(cq_device *d, const cq_memory *memory, size_t count) {
   return cq_cuda_check(cudaMemsetAsync(memory->data, 0, count * sizeof(double), d->context->stream), what);
 }
 
 // ---- velocities -----------------------------------------------------------------------------------------------------
 
-// Sets number `at` of an array of the device's precision to a value.
+// Writes a value to element `at` of a host array of reals in the device's precision.
 static void put_real(const cq_device *d, double *array, size_t at, double value) {
   if (d->real_bytes == 4)
     ((float *)array)[at] = (float)value;
@@ -34,7 +34,8 @@ static void put_real(const cq_device *d, double *array, size_t at, double value)
     array[at] = value;
 }
 
-// Writes velocities and places of walls of the running control step behind the frame that is sent with the run.
+// Writes the velocities and displacements of all walls in the running control step to d->upload, and points its frame
+// to them. on_device: where the upload will be on the device.
 static void fill_motion(const cq_device *d, cq_upload *on_device) {
   const int32_t walls = d->model->wall_count, dim = d->model->dim;
   const double *velocity = d->track->velocity + (int64_t)d->control_step * d->batch * walls * dim;
@@ -55,7 +56,7 @@ static void fill_motion(const cq_device *d, cq_upload *on_device) {
   f->wall_age = NULL;
 }
 
-// Writes the gravity of the running control step behind the motion of walls.
+// Writes the gravity of all scenes in the running control step to d->upload. on_device: as in fill_motion.
 static void fill_gravity(const cq_device *d, cq_upload *on_device) {
   const size_t at = d->track->velocity ? cq_wall_motion(d) : 0, dim = (size_t)d->model->dim;
   const double *gravity = d->track->gravity + (size_t)d->control_step * (size_t)d->batch * dim;
@@ -65,8 +66,9 @@ static void fill_gravity(const cq_device *d, cq_upload *on_device) {
   d->upload->frame.gravity_stride = 3;
 }
 
-// Sets gravity, walls and impulses of the running control step in the frame of d->upload, and writes behind it the
-// motion of walls and gravity if these change. on_device: where the upload will lie on the device.
+// Completes the frame of d->upload with gravity, wall velocities and contact impulses of the running control step, and
+// writes the motion of walls and gravity to the upload if these change between control steps. on_device: as in
+// fill_motion.
 void cq_cuda_walls_fill(const cq_device *d, cq_upload *on_device) {
   cq_frame *f = &d->upload->frame;
   f->gravity = d->given.globals->data;
@@ -88,14 +90,14 @@ void cq_cuda_walls_fill(const cq_device *d, cq_upload *on_device) {
 
 // ---- impulses of contacts -------------------------------------------------------------------------------------------
 
-// Control steps whose impulses stay on the device before they are fetched.
+// The number of control steps whose contact impulses the device has memory for, before the host must fetch them.
 int32_t cq_cuda_impulse_rows(const cq_device *d) {
   const size_t fit = CQ_STAGING / impulse_width(d);
   return fit < 1 ? 1 : fit < CQ_RUNS_AHEAD ? (int32_t)fit : CQ_RUNS_AHEAD;
 }
 
-// Makes room for the impulses of a run and clears them; within a control step, goes on from those that it has given so
-// far.
+// Before a chain of runs, if the rollout reads impulses: reserves and clears memory for them. within not 0: the chain
+// begins within a control step, and row 0 continues with the impulses that the step has given so far.
 cq_status cq_cuda_impulse_begin(cq_device *d, int32_t within) {
   if (!d->track->impulse) return CQ_OK;
   cq_pool *pool = &d->context->pool;
@@ -110,8 +112,9 @@ cq_status cq_cuda_impulse_begin(cq_device *d, int32_t within) {
                            : copy(d, d->impulse_rows->data, d->impulse_before->data, width, cudaMemcpyDeviceToDevice);
 }
 
-// Adds the impulses of all tiles to a row. over: a word on the device that is not 0 if the run stopped before its end,
-// when nothing is added; NULL: it is added in any case.
+// Launches the sums of the tiles' impulses of each scene, which are added to row `row` (a control step) and cleared in
+// the tiles. over: a word on the device that is not 0 if the run stopped before its end, so that nothing is added;
+// NULL: add in any case.
 static cq_status add_tiles(cq_device *d, int32_t row, const int32_t *over) {
   const cq_arrangement *a = d->arrangement;
   const int32_t count = cq_impulse_count(d);
@@ -121,13 +124,14 @@ static cq_status add_tiles(cq_device *d, int32_t row, const int32_t *over) {
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
-// Adds the impulses of the tiles to row `row`, before tiles are numbered anew within a control step.
+// After a run: adds the impulses that its engine steps have summed in tiles to row `row`, that of its control step, if
+// the rollout reads impulses and the run was not stopped.
 cq_status cq_cuda_impulse_add(cq_device *d, int32_t row) {
   return d->track->impulse ? add_tiles(d, row, &((const cq_upload *)d->on_device->data)->progress.over) : CQ_OK;
 }
 
-// At the end of a chain of launches within a control step: adds the tiles' impulses to row `row`, and keeps the row on
-// the device for cq_cuda_impulse_begin to go on from.
+// After a chain of runs that ended within a control step: adds the tiles' impulses to row `row`, and keeps this row on
+// the device, from which cq_cuda_impulse_begin continues.
 cq_status cq_cuda_impulse_keep(cq_device *d, int32_t row) {
   if (!d->track->impulse) return CQ_OK;
   const cq_status status = add_tiles(d, row, NULL);
@@ -135,7 +139,8 @@ cq_status cq_cuda_impulse_keep(cq_device *d, int32_t row) {
   return status ? status : copy(d, d->impulse_before->data, from, impulse_width(d), cudaMemcpyDeviceToDevice);
 }
 
-// Stores the kept rows as the impulses of control steps from `step` on.
+// Copies the first `rows` rows of impulses to the rollout's array on the host, as those of control steps step .. step +
+// rows - 1; waits for them.
 cq_status cq_cuda_impulse_fetch(cq_device *d, int32_t step, int32_t rows) {
   if (!d->track->impulse || !rows) return CQ_OK;
   const size_t count = (size_t)rows * impulse_width(d);
@@ -150,21 +155,22 @@ cq_status cq_cuda_impulse_fetch(cq_device *d, int32_t step, int32_t rows) {
 // ---- backward -------------------------------------------------------------------------------------------------------
 
 // Are gradients of wall velocities wanted for each control step? 1 yes, 0 no.
-static int32_t tracks_back(const cq_device *d) {
+static int32_t wants_wall_gradients(const cq_device *d) {
   return d->track->velocity && d->wanted & cq_bit(CQ_FIELD_WALL_VELOCITY);
 }
 // Are gradients of gravity wanted for each control step? 1 yes, 0 no.
-static int32_t falls_back(const cq_device *d) {
+static int32_t wants_gravity_gradients(const cq_device *d) {
   return d->track->gravity && d->track->grad_gravity && d->wanted & cq_bit(CQ_FIELD_GRAVITY);
 }
 
-// Makes room for `count` gradients of control steps and clears them.
+// Reserves device memory for `count` doubles, *rows, and clears it.
 static cq_status begin_rows(cq_device *d, cq_memory **rows, size_t count) {
   const cq_status status = cq_pool_reserve(&d->context->pool, rows, count * sizeof(double), what);
   return status ? status : clear(d, *rows, count);
 }
 
-// Sends the gradients of impulses of some control steps, and clears those of walls' motion and of gravity.
+// Before control steps step .. step + rows - 1 are reversed: sends the gradients of their impulses to the device, and
+// clears the rows for gradients of wall motion and gravity.
 cq_status cq_cuda_walls_begin_adj(cq_device *d, int32_t step, int32_t rows) {
   const size_t impulses = (size_t)rows * impulse_width(d);
   cq_status status = CQ_OK;
@@ -173,12 +179,14 @@ cq_status cq_cuda_walls_begin_adj(cq_device *d, int32_t step, int32_t rows) {
     status = cq_pool_reserve(&d->context->pool, &d->impulse_rows, impulses * sizeof(double), what);
     if (!status) status = copy(d, d->impulse_rows->data, from, impulses, cudaMemcpyHostToDevice);
   }
-  if (!status && tracks_back(d)) status = begin_rows(d, &d->grad_walls, (size_t)rows * grad_width(d));
-  if (!status && falls_back(d)) status = begin_rows(d, &d->grad_gravity, (size_t)rows * 3 * (size_t)d->batch);
+  if (!status && wants_wall_gradients(d)) status = begin_rows(d, &d->grad_walls, (size_t)rows * grad_width(d));
+  if (!status && wants_gravity_gradients(d))
+    status = begin_rows(d, &d->grad_gravity, (size_t)rows * 3 * (size_t)d->batch);
   return status;
 }
 
-// Adds numbers [first, first + count) of the sums of all tiles to the row of the running control step, and clears them.
+// Launches the sums over tiles of numbers [first, first + count) of d->sums (gradients of gravity and walls), for each
+// scene; adds them to row d->control_row of `rows`, and clears them in the tiles.
 static void sum_row(cq_device *d, int32_t first, int32_t count, const cq_memory *rows) {
   const cq_arrangement *a = d->adj_arrangement;
   double *row = (double *)rows->data + (size_t)d->control_row * (size_t)d->batch * (size_t)count;
@@ -187,11 +195,12 @@ static void sum_row(cq_device *d, int32_t first, int32_t count, const cq_memory 
   cq_window_sum(d->context->stream, &s);
 }
 
-// Adds up the gradients of gravity, and of walls' places and velocities, over tiles.
+// At the end of a control step backward, and before tiles change: adds the tiles' gradients of gravity and of walls'
+// velocities and places to the row of the control step, if they are wanted for each control step.
 cq_status cq_cuda_walls_sum(cq_device *d) {
   const int32_t walls = d->model->wall_count;
-  if (tracks_back(d)) sum_row(d, CQ_AT_FRICTION + walls, 6 * walls, d->grad_walls);
-  if (falls_back(d)) sum_row(d, 0, 3, d->grad_gravity);
+  if (wants_wall_gradients(d)) sum_row(d, CQ_AT_FRICTION + walls, 6 * walls, d->grad_walls);
+  if (wants_gravity_gradients(d)) sum_row(d, 0, 3, d->grad_gravity);
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
@@ -217,8 +226,7 @@ static void spread_gravity(const cq_device *d, int32_t step, int32_t rows, const
     memcpy(d->track->grad_gravity + ((size_t)step * batch + k) * dim, from + 3 * k, dim * sizeof *from);
 }
 
-// Returns a host copy of `count` gradients of control steps, which the caller frees, and sets *status; NULL without
-// memory.
+// Returns a host copy of the first `count` doubles of `rows`, to be freed; NULL: no memory. Sets *status.
 static double *fetch_rows(cq_device *d, const cq_memory *rows, size_t count, cq_status *status) {
   double *grad = (double *)cq_alloc(count, sizeof *grad, what);
   *status = grad ? copy(d, grad, rows->data, count, cudaMemcpyDeviceToHost) : CQ_MEMORY;
@@ -226,15 +234,16 @@ static double *fetch_rows(cq_device *d, const cq_memory *rows, size_t count, cq_
   return grad;
 }
 
-// Stores the gradients of wall motion and of gravity of control steps from `step` on.
+// Copies the wanted gradients of wall motion and gravity in control steps step .. step + rows - 1 to the rollout's
+// arrays on the host.
 cq_status cq_cuda_walls_fetch(cq_device *d, int32_t step, int32_t rows) {
   cq_status status = CQ_OK;
-  if (tracks_back(d)) {
+  if (wants_wall_gradients(d)) {
     double *grad = fetch_rows(d, d->grad_walls, (size_t)rows * grad_width(d), &status);
     if (!status) spread(d, step, rows, grad);
     cq_free(grad);
   }
-  if (!status && falls_back(d)) {
+  if (!status && wants_gravity_gradients(d)) {
     double *grad = fetch_rows(d, d->grad_gravity, (size_t)rows * 3 * (size_t)d->batch, &status);
     if (!status) spread_gravity(d, step, rows, grad);
     cq_free(grad);

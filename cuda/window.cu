@@ -145,8 +145,8 @@ CQ_KERNEL scan_tiles(const cq_sorting s) {
   }
 }
 
-// Launches the numbering of the window's tiles: from s->count, sets first and number of each tile, and in s->found how
-// many tiles have particles and how many are beside these.
+// Launches the numbering of the window's tiles: from s->count, the particles in each tile, sets s->first and s->number
+// of each tile, and in s->found how many tiles have particles and how many are neighbours of these.
 void cq_window_number(cudaStream_t stream, const cq_sorting *s) {
   const int32_t parts = cq_scan_blocks(s->total);
   if (s->dim == 3)
@@ -186,8 +186,8 @@ CQ_KERNEL write_tiles(const cq_sorting s, cq_tile *tiles, int32_t *neighbors) {
   }
 }
 
-// Launches write_tiles: sets the tiles {block_count} and their neighbours {block_count, CQ_NEIGHBORS_MAX} of the new
-// arrangement.
+// Launches write_tiles: sets the tiles {block_count} of the new order of particles, and the numbers of their neighbours
+// {block_count, CQ_NEIGHBORS_MAX}. blocks: of threads.
 void cq_window_tiles(cudaStream_t stream, int32_t blocks, const cq_sorting *s, cq_tile *tiles, int32_t *neighbors) {
   if (s->dim == 3)
     CQ_LAUNCH(write_tiles<3>, blocks, THREADS, stream, *s, tiles, neighbors);
@@ -230,8 +230,8 @@ CQ_KERNEL fill_wall_entries(int32_t block_count, int32_t dim, const cq_wall_map 
   }
 }
 
-// Launches the search for each node's entries in the wall map: sets wall_entries {block_count, 64}, and has_walls of
-// tiles.
+// Launches the search for each node's entries in the wall map (which nodes walls at rest and pins hold): sets
+// wall_entries {block_count, CQ_TILE_NODES}, and has_walls of tiles {block_count}.
 void cq_window_walls(cudaStream_t stream, int32_t block_count, int32_t dim, cq_wall_map map, cq_tile *tiles,
                      int64_t *wall_entries) {
   CQ_LAUNCH(fill_wall_entries, block_count < 65535 ? block_count : 65535, CQ_TILE_NODES, stream, block_count, dim, map,
@@ -278,7 +278,7 @@ CQ_KERNEL order_tiles(const cq_sorting s, const cq_tile *tiles, int32_t tile_cou
   }
 }
 
-// Fills the new order of the particles, by tile, then by cell, then by the user's number; and its inverse.
+// Launches the sorting of particles: sets a->order, by tile, cell and user's number, and its inverse a->slot_of.
 void cq_window_order(cudaStream_t stream, int32_t blocks, const cq_sorting *s, const cq_arrangement *a) {
   CQ_LAUNCH(place_slots, blocks, THREADS, stream, *s);
   CQ_LAUNCH(order_tiles, blocks, THREADS, stream, *s, a->tiles, a->tile_count, a->order, a->slot_of);
@@ -294,7 +294,8 @@ CQ_KERNEL write_first(int32_t slots, int32_t particles, const uint8_t *of, int32
   }
 }
 
-// Fills the first order of the particles, the user's, and their materials, which are those of one scene.
+// Launches write_first: sets the arrangement a to the user's order of particles, and sets their materials. of
+// {particles}: material of each particle of a scene.
 void cq_window_first(cudaStream_t stream, int32_t blocks, int32_t slots, int32_t particles, const uint8_t *of,
                      const cq_arrangement *a) {
   CQ_LAUNCH(write_first, blocks, THREADS, stream, slots, particles, of, a->order, a->slot_of, a->material);
@@ -313,8 +314,8 @@ CQ_KERNEL write_blocks(int32_t slots, const int32_t *order, int32_t *slot_of, in
     tiles[t] = tile;
   }
 }
-// Launches write_blocks for an arrangement of reference grids: sets slot_of from order, and a tile for each block of
-// CQ_TILE_NODES nodes. scene {block_count}: of each.
+// Launches write_blocks for the arrangement of a total Lagrangian world: sets a->slot_of, the inverse of its order, and
+// a tile for each CQ_TILE_NODES nodes of the reference grids. scene: of each tile.
 void cq_window_blocks(cudaStream_t stream, int32_t blocks, int32_t slots, const cq_arrangement *a,
                       const int32_t *scene) {
   CQ_LAUNCH(write_blocks, blocks, THREADS, stream, slots, a->order, a->slot_of, a->block_count, a->tiles, scene);
@@ -360,7 +361,8 @@ CQ_KERNEL sum_tiles(const cq_summing s) {
   }
 }
 
-// Launches sum_tiles: adds up numbers of tiles for each scene, and clears them.
+// Launches sum_tiles: adds numbers that tiles have collected (impulses, gradients) to the totals of their scene, in a
+// fixed order, and clears them in the tiles.
 void cq_window_sum(cudaStream_t stream, const cq_summing *s) {
   const int64_t all = (int64_t)s->batch * s->count, most = 1024;   // about as many as a large GPU runs at once
   CQ_LAUNCH(sum_tiles, all < most ? all : most, THREADS, stream, *s);

@@ -3,9 +3,11 @@
 #ifndef CQ_BODIES_H
 #define CQ_BODIES_H
 
-// Pixels of a PNG file. Both look at header and checksums, and refuse an enormous picture, before any memory is taken.
-cq_status cq_image_size(const char *path, int32_t size[2]);               // {width, height} [pixel]
-cq_status cq_image_read(const char *path, int64_t bytes, uint8_t *rgba);  // {height, width, 4}, the top row first
+// Size and pixels of a PNG file. Both functions check header and checksums, and refuse an enormous picture, before they
+// allocate memory.
+cq_status cq_image_size(const char *path, int32_t size[2]);               // sets size to {width, height} [pixel]
+// Sets rgba {height, width, 4}, of `bytes` bytes, to the pixels, the top row first.
+cq_status cq_image_read(const char *path, int64_t bytes, uint8_t *rgba);
 
 // Labels 0..k-1 of points {n, dim}, no cluster empty, numbered by their centres (first coordinate first).
 cq_status cq_kmeans(int64_t n, int32_t dim, const double *points, int32_t k, uint64_t seed, int32_t *labels);
@@ -17,7 +19,7 @@ typedef struct cq_mesh_info {
   int64_t open_edges;                   // that are not shared by two triangles; 0: closed, and the volume is exact
   int32_t part_count;                   // groups of the file, then its materials
   int32_t material_count;
-  // do its triangles face inward, and not out of the body? It is read the other way round
+  // 1: its triangles face inward, and inside tests turn them round; 0: they face out of the body
   int32_t inward;
   double lower[3], upper[3];            // corners of the box that holds it
   double volume;
@@ -26,10 +28,10 @@ typedef struct cq_mesh_info {
 cq_status cq_mesh_open(const char *path, cq_mesh **mesh);
 void cq_mesh_close(cq_mesh *mesh);
 void cq_mesh_describe(const cq_mesh *mesh, cq_mesh_info *info);
-void cq_mesh_corners(const cq_mesh *mesh, double *corner);                // {triangles, 3, 3}
-const char *cq_mesh_part_name(const cq_mesh *mesh, int32_t part);         // "" if it has none, NULL beyond the last
-// Which of points {n, 3} lie inside a part (-1: any) by winding numbers: out {n} 1 or 0. Of a material whose surface is
-// open: which lie inside the mesh, and nearest to a triangle of it.
+void cq_mesh_corners(const cq_mesh *mesh, double *corner);                // sets corner {triangles, 3, 3}
+const char *cq_mesh_part_name(const cq_mesh *mesh, int32_t part);         // "" without a name, NULL beyond the last
+// Which of points {n, 3} lie inside a part (-1: inside the mesh) by winding numbers: out {n} 1 or 0. Of a material
+// whose surface is open: which lie inside the mesh, with a triangle of this material as the nearest one.
 cq_status cq_mesh_inside(const cq_mesh *mesh, int32_t part, int64_t n, const double *points, uint8_t *out);
 
 typedef struct cq_solid cq_solid;       // tetrahedra, or triangles in the plane, of a Gmsh file (MSH 2.2, 4.0, 4.1)
@@ -45,28 +47,30 @@ typedef struct cq_solid_wall_info {
   const char *name;                     // for as long as the solid is open
   int64_t cell_count, face_count;       // cells that have faces of it
   int64_t open_count;                   // edges where a face has no neighbour; 0: closed
-  int64_t between;                      // faces that two cells share, on which no pressure acts; counted nowhere else
+  int64_t between;                      // faces that two cells share, on which no pressure acts; not in face_count
   double open_at[3];                    // the middle of an open edge
   double sum[3], area;                  // of area vectors out of the solid, and of their lengths
-  double volume;                        // that it encloses if it is closed; below 0: it is the outside of a body
+  double volume;                        // volume that a closed wall encloses; below 0 for the outside of a body
 } cq_solid_wall_info;
 
 // dim 3: a body of the file's tetrahedra; 2: of its triangles, which have one z.
 cq_status cq_solid_open(const char *path, int32_t dim, cq_solid **solid);
 void cq_solid_close(cq_solid *solid);
 void cq_solid_describe(const cq_solid *solid, cq_solid_info *info);
-void cq_solid_cells(const cq_solid *solid, double *center, double *volume);        // {cells, dim}, {cells}
-void cq_solid_corners(const cq_solid *solid, double *corner);             // of its surface {faces, dim, dim}
-// A group of cells, or those at a group of faces: its name, and how many; NULL beyond the last.
+void cq_solid_cells(const cq_solid *solid, double *center, double *volume);        // sets {cells, dim} and {cells}
+void cq_solid_corners(const cq_solid *solid, double *corner);             // of its surface's faces {faces, dim, dim}
+// The name of a group (from 0) of cells, or of the cells at a group of faces; count: of its cells. NULL beyond the
+// last.
 const char *cq_solid_group(const cq_solid *solid, int32_t group, int64_t *count);
 void cq_solid_group_cells(const cq_solid *solid, int32_t group, int32_t *cell);
 cq_status cq_solid_wall(const cq_solid *solid, int32_t wall, cq_solid_wall_info *info);
 // The cells of a wall {cells}, area vectors N A out of the solid, and arms from the cell's centre to the wall {cells,
 // dim}: with them the volume of a closed wall is exact under any deformation of the cells.
 void cq_solid_wall_cells(const cq_solid *solid, int32_t wall, int32_t *cell, double *area, double *arm);
-// The faces of a wall, turned so that their area vectors point into the solid: {faces, dim} nodes, and where these are
-// {faces, dim, dim}.
+// The faces of a wall, turned so that their area vectors point into the solid: node {faces, dim}, indices of nodes, and
+// corner {faces, dim, dim}, their coordinates.
 void cq_solid_wall_faces(const cq_solid *solid, int32_t wall, int32_t *node, double *corner);
-cq_status cq_solid_inside(const cq_solid *solid, int64_t n, const double *points, uint8_t *out);   // {n, dim}: 1 or 0
+// Sets out {n} to 1 for points {n, dim} that lie in the body, else to 0.
+cq_status cq_solid_inside(const cq_solid *solid, int64_t n, const double *points, uint8_t *out);
 
 #endif

@@ -34,12 +34,12 @@ typedef enum cq_status {
 
 const char *cq_error(void);             // sentence of this thread's last failure, "" if none
 int32_t cq_abi(void);                   // CQ_ABI of the built engine
-int64_t cq_struct_size(const char *name);   // sizeof of a public struct by its name, -1 if unknown; checked at load
+int64_t cq_struct_size(const char *name);   // sizeof a public struct by its name, -1 if unknown; Lua compares its own
 void cq_interrupt(int32_t on);          // ask running rollouts to stop at the next control step, or take it back
 int32_t cq_interrupted(void);
 double cq_clock(void);                  // monotonic wall clock [s]
-double cq_ticks(void);                  // the quickest clock there is, which the timers of phases read
-double cq_tick(void);                   // one of its ticks [s], the better known the longer the program runs
+double cq_ticks(void);                  // count of the fastest clock there is, for timers of phases
+double cq_tick(void);                   // time of one count of cq_ticks [s], more precise the longer the program runs
 int64_t cq_memory_available(void);      // bytes of memory that can be taken without swapping
 
 // ---- world: what is fixed during a run ------------------------------------------------------------------------------
@@ -76,22 +76,22 @@ typedef struct cq_field_info {
   double value;                         // the default, of a matrix times the identity; NaN: there is none
 } cq_field_info;
 
-const cq_field_info *cq_field_describe(int32_t field);   // NULL: there is no such field
+const cq_field_info *cq_field_describe(int32_t field);   // by cq_field; NULL for an unknown one
 
 typedef enum cq_material_kind {         // see lists.h
   CQ_LAWS(CQ_LAW_ID) CQ_MATERIAL_COUNT
 } cq_material_kind;
 
 typedef struct cq_law_info {
-  const char *name, *meaning;           // that of the constructor in Lua; for people
-  int32_t lame;                         // 1: by Lame's constants, which follow from any cq_elasticity
+  const char *name, *meaning;           // name of the constructor in Lua; a description for people
+  int32_t lame;                         // 1: its constants are Lame's, which follow from any cq_elasticity
   int32_t incompressible;               // 1: it may have a Bonet-Wood term
   int32_t branches;                     // 1: Maxwell branches may stand beside it
 } cq_law_info;
 
-const cq_law_info *cq_law_describe(int32_t kind);        // NULL: there is no such law
+const cq_law_info *cq_law_describe(int32_t kind);        // by cq_material_kind; NULL for an unknown one
 
-typedef enum cq_elasticity {            // constants that an isotropic law at rest is given by
+typedef enum cq_elasticity {            // the two constants by which the elasticity of an isotropic law is given
   CQ_ELASTICITY_YOUNG_POISSON = 0,      // CQ_FIELD_YOUNG and CQ_FIELD_POISSON
   CQ_ELASTICITY_SHEAR_BULK,             // CQ_FIELD_SHEAR and CQ_FIELD_BULK
   CQ_ELASTICITY_COUNT
@@ -147,9 +147,9 @@ typedef enum cq_integrator_kind { CQ_INTEGRATOR_EXPLICIT = 0, CQ_INTEGRATOR_IMPL
 typedef struct cq_integrator {          // of the implicit kind; zeros are defaults
   int32_t kind;                         // cq_integrator_kind
   int32_t statics;                      // 1: steps have no inertia: each ends in equilibrium
-  int32_t pressure;                     // 1: of the surface at the end of a step, as always in statics; 0: at its start
-  int32_t cables;                       // 1: their pull is that of the end of a step, 0: of its start
-  int32_t midpoint;                     // 1: midpoint rule, 0: backward Euler; the former on reference grids
+  int32_t pressure;                     // 1: acts on the surface at a step's end, as always in statics; 0: at its start
+  int32_t cables;                       // 1: cables pull as at the end of a step, 0: as at its start
+  int32_t midpoint;                     // 1: midpoint rule, on reference grids only; 0: backward Euler
   double tolerance;                     // of the residual, relative to inertia and internal force; 1e-3
   double adjoint_tolerance;             // of the adjoint's linear system, relative; 1e-6
   // at most, of a step (E103: 5 times), 60; of a linear system, 5000
@@ -160,11 +160,11 @@ typedef struct cq_integrator {          // of the implicit kind; zeros are defau
 // What the solver of one engine step did.
 enum {
   CQ_SOLVER_NEWTON, CQ_SOLVER_LINEAR,   // Newton iterations; products with the second derivative
-  CQ_SOLVER_RESIDUAL,                   // at the end, relative
-  CQ_SOLVER_FLOOR,                      // that rounding leaves of it
-  CQ_SOLVER_UNSETTLED,                  // contacts that hold although they pull: no set of contacts was found that fits
-  CQ_SOLVER_ADJOINT,                    // products that its adjoint took, 0 before there was one
-  CQ_SOLVER_SADDLE,                     // those of them along which the second derivative was negative
+  CQ_SOLVER_RESIDUAL,                   // relative residual at the end
+  CQ_SOLVER_FLOOR,                      // relative residual that rounding alone leaves
+  CQ_SOLVER_UNSETTLED,                  // contacts that hold although they pull: no consistent set of them was found
+  CQ_SOLVER_ADJOINT,                    // products with the second derivative in the adjoint of the step; 0 before it
+  CQ_SOLVER_SADDLE,                     // how many of these products met a negative second derivative
   CQ_SOLVER_WIDTH,
 };
 
@@ -232,9 +232,9 @@ void cq_world_def_init(cq_world_def *def);
 void cq_wall_init(cq_wall *wall);
 cq_status cq_world_create(const cq_world_def *def, cq_world **world);
 void cq_world_destroy(cq_world *world);
-// the largest of waves, viscosity and cables; weighed: as if any weight of actuation were 1 at least
+// Courant number of waves, viscosity and cables; weighed 1: as if any weight of actuation were at least 1
 double cq_world_courant(const cq_world *world, int32_t weighed);
-double cq_world_residual_decay(const cq_world *world);   // rate [1/time] that was taken; 0: APIC
+double cq_world_residual_decay(const cq_world *world);   // rate [1/time] that the world uses; 0: APIC
 const char *cq_world_device(const cq_world *world);      // for people: device, instruction set, threads
 int32_t cq_world_device_kind(const cq_world *world);     // CQ_DEVICE_CPU or CQ_DEVICE_CUDA
 typedef struct cq_gpu {
@@ -245,7 +245,7 @@ typedef struct cq_gpu {
   int32_t driver, runtime;
   int32_t count;                        // GPUs of this machine
 } cq_gpu;
-cq_status cq_gpu_find(int32_t index, cq_gpu *gpu);       // CQ_DEVICE if it is not there: the sentence says why
+cq_status cq_gpu_find(int32_t index, cq_gpu *gpu);       // index from 0; CQ_DEVICE, and a sentence why, without it
 
 // ---- rollout: a batch of scenes through time, and back --------------------------------------------------------------
 
@@ -301,15 +301,15 @@ int64_t cq_field_count(const cq_world *world, int32_t field);
 cq_status cq_rollout_set(cq_rollout *rollout, int32_t field, const double *data, int32_t per_scene);
 // The largest Courant number of all scenes, with the values that were set.
 double cq_rollout_courant(const cq_rollout *rollout);
-cq_status cq_rollout_begin(cq_rollout *rollout);                          // to control step 0
-// The same, in the live state of another rollout of this world, with all that it has beside its fields: scene s goes on
-// from its scene[s], or begins with values of its own where that is -1.
+cq_status cq_rollout_begin(cq_rollout *rollout);         // takes the values that were set; live state of control step 0
+// The same, in the live state of another rollout of this world, internal variables and places of walls included: scene
+// s goes on from its scene[s], or begins with values of its own where that is -1.
 cq_status cq_rollout_begin_from(cq_rollout *rollout, const cq_rollout *from, const int32_t *scene);
 // Runs `count` control steps with signals {count, B, actuators} and forces {count, B, force_count, dim} (NULL: none). A
 // GPU runs all of them before it answers; results do not depend on how control steps are divided among calls.
 cq_status cq_rollout_run(cq_rollout *rollout, int32_t count, const double *signals, const double *forces);
-int32_t cq_rollout_at(const cq_rollout *rollout);         // control steps made: the index of the live state
-void cq_rollout_health(const cq_rollout *rollout, cq_health *health);     // of the last failure
+int32_t cq_rollout_at(const cq_rollout *rollout);         // index of the live state: control steps since the start
+void cq_rollout_health(const cq_rollout *rollout, cq_health *health);     // sets health to the last failure, or zeros
 
 // The adjoint begins at the live state. Then, from the last control step to the first: add the adjoints of readouts of
 // the live state with cq_rollout_read_adjoint, and reverse all control steps up to the next state with readouts.
@@ -317,8 +317,8 @@ cq_status cq_rollout_begin_adjoint(cq_rollout *rollout);
 // Which gradients will be read from the next cq_rollout_begin_adjoint on: bit (1 << cq_field) of each. Default: all.
 void cq_rollout_want(cq_rollout *rollout, uint64_t fields);
 // How the adjoint of the state goes from one control step of a call to the one before: times discount (1 unless set);
-// not at all at multiples of window (0: everywhere); with a norm of at most `most` for each scene (INFINITY: any).
-// cq_rollout_discount does it once between two calls, but for the norm.
+// times 0 at multiples of window (0: nowhere); scaled to a norm of at most `most` for each scene (INFINITY: any).
+// Between two calls cq_rollout_discount multiplies by the same factor; it does not limit the norm.
 cq_status cq_rollout_set_adjoint(cq_rollout *rollout, double discount, int32_t window, double most);
 cq_status cq_rollout_discount(cq_rollout *rollout);
 // {steps, B} norms of the adjoint of the state after each control step that was reversed; NULL: forward only.
@@ -326,10 +326,10 @@ const double *cq_rollout_adjoint_norms(const cq_rollout *rollout);
 // Reverses the last `count` control steps; the live state is then the one before them. grad_signals {count, B,
 // actuators} and grad_forces {count, B, force_count, dim}, in the order of time, are overwritten; NULL: not wanted.
 cq_status cq_rollout_run_adjoint(cq_rollout *rollout, int32_t count, double *grad_signals, double *grad_forces);
-// Returns to the last state of the forward pass, where another adjoint can begin; recomputes records that are gone.
+// Returns to the last state of the forward pass, where another adjoint can begin; recomputes dropped records.
 cq_status cq_rollout_return(cq_rollout *rollout);
-// At step 0 of a rollout that has begun so, before gradients are read: moves the adjoint of its first state to the live
-// state of `from`, whose adjoint has begun; from NULL: to nowhere.
+// At step 0 of a rollout that went on from `from`, before gradients are read: moves the adjoint of its first state to
+// that of the live state of `from`, whose adjoint has begun; from NULL: clears it.
 cq_status cq_rollout_pass_adjoint(cq_rollout *rollout, cq_rollout *from, const int32_t *scene);
 // Gradient of a field, summed over scenes (per_scene = 0) or for each; complete once step 0 is reached.
 cq_status cq_rollout_gradient(cq_rollout *rollout, int32_t field, double *out, int32_t per_scene);
@@ -355,7 +355,7 @@ typedef struct cq_quantity_info {       // of a state field or a derived quantit
   const char *name, *unit, *meaning;
   int32_t rank;                         // 0 a number, 1 {dim}, 2 {dim, dim}, 3 axial: a number in 2D, {3} in 3D
 } cq_quantity_info;
-// by cq_field or cq_derived; NULL: there is no such quantity
+// by cq_field or cq_derived; NULL: an unknown quantity
 const cq_quantity_info *cq_quantity_describe(int32_t quantity);
 
 typedef struct cq_readout {             // out: for each scene one quantity after the other, in the order of their bits
@@ -382,7 +382,7 @@ cq_status cq_rollout_read_adjoint(cq_rollout *rollout, const cq_readout *readout
 // place {dim}, which divided by the part along the normals is the centre of pressure. The impulse of pins is all
 // tangential.
 int32_t cq_contact_width(int32_t dim);
-int32_t cq_contact_count(const cq_world_def *def);   // of the walls, then of the groups of pins: at least one
+int32_t cq_contact_count(const cq_world_def *def);   // walls, then groups of pins, at least one: rows of impulses
 // {steps, B, cq_contact_count, width} of all control steps so far. NULL: the rollout was created without contact.
 const double *cq_rollout_contact(const cq_rollout *rollout);
 // Adds to the gradient {count, B, cq_contact_count, width} of control steps, before these are reversed.

@@ -10,7 +10,7 @@ typedef struct cq_picture cq_picture;
 // samples^2 of each pixel
 cq_status cq_picture_create(int32_t width, int32_t height, int32_t samples, cq_picture **picture);
 void cq_picture_destroy(cq_picture *picture);
-// 1 until it is set; 0: one for each core. They draw the same
+// How many threads draw: 1 unless set; 0: one for each core. The picture is the same
 void cq_picture_threads(cq_picture *picture, int32_t threads);
 // Forgets everything drawn, the view and the camera; a vertical gradient fills the canvas.
 void cq_picture_background(cq_picture *picture, uint32_t top, uint32_t bottom);
@@ -111,13 +111,14 @@ void cq_picture_hatch(cq_picture *picture, const cq_skin *skin, const uint8_t *m
 // Copies a picture of as many samples onto another, its upper left corner at a pixel; what does not fit is cut off.
 cq_status cq_picture_paste(cq_picture *picture, const cq_picture *from, int32_t x, int32_t y);
 
-void cq_picture_pixels(const cq_picture *picture, uint8_t *rgba);         // {height, width, 4}, the top row first
+void cq_picture_pixels(const cq_picture *picture, uint8_t *rgba);         // sets {height, width, 4}, the top row first
 
 // ---- files ----------------------------------------------------------------------------------------------------------
 
 // Writes a whole file or leaves the old one as it was: a temporary beside it, renamed over it. Durable: flushed to disk
 // first, so that it outlives a power cut. A device or a pipe is written to as it is.
 cq_status cq_file_replace(const char *path, const void *bytes, int64_t size, int32_t durable);
-cq_status cq_image_write(const char *path, int32_t width, int32_t height, const uint8_t *rgba);   // PNG, likewise
+// Writes pixels {height, width, 4}, the top row first, as a PNG file, replaced as by cq_file_replace.
+cq_status cq_image_write(const char *path, int32_t width, int32_t height, const uint8_t *rgba);
 
 #endif

@@ -15,8 +15,9 @@ local NEAR, SLOW = 0.01, math.sqrt(1e-3)       -- of the goal [length]; root of 
 local Reach = {}
 Reach.__index = Reach
 
--- For each particle the number of the cube, of side `size` from `corner` on, that it lies in in the undeformed body, as
--- a list. `cells`: numbers by the cubes' places, and their count; a new cube is added to it with the next number.
+-- The index of the patch that each particle of the undeformed robot lies in, as a list. Patches are cubes (2D: squares)
+-- of side `size`, counted from the point `corner`. cells: index by the patch's integer coordinates, and `count`; new
+-- patches are added to it.
 local function patches_of(robot, corner, size, cells)
   local at, rows = robot.position:totable(), {}
   for p, x in ipairs(at) do
@@ -31,16 +32,17 @@ local function patches_of(robot, corner, size, cells)
   return rows
 end
 
--- The patch of each particle, as a list, of the arm in a world, or of the arm sampled again for another grid
--- (cq.robustness and variants with change.grid).
+-- The index of the patch that each particle of `body` lies in, as a list. body: the arm, or the arm sampled again with
+-- a different number of particles (cq.robustness, variants with change.grid). self: the scene, a Reach.
 local function patches_in(self, body)
   local n = body.particle_count
   self.patches_by_count[n] = self.patches_by_count[n] or patches_of(body, self.corner, self.patch, self.cells)
   return self.patches_by_count[n]
 end
 
----An experiment with one stiffness, or one that learns it.
----@param case { young: number, range: number[]? }    range: of the stiffness that is learnt, from young on
+---The experiment of one case: the arm must be near its goal and at rest at the end, with the least effort. Its signals
+---are trained, and, if the case has a range, Young's modulus of each patch of the arm.
+---@param case { young: number, range: number[]? }    Young's modulus at first; range { min, max } within which to learn
 ---@param optimizer cq.Optimizer
 ---@return cq.Experiment
 function Reach:experiment(case, optimizer)
@@ -70,18 +72,19 @@ function Reach:experiment(case, optimizer)
   }
 end
 
----The stiffness of every particle {n} that a co-design has learnt.
----@param result table        from compare
+---Young's modulus of every particle {n} that a case with a range has learnt, at its best parameters.
+---@param result table        of that case, from compare
 ---@return cq.Tensor
 function Reach:young(result) return result.best.params.named.stiffness:gather(self.patches, 1) end
 
--- The distance of a row of a history from keeping both constraints; 0 if it keeps them.
+-- How far an evaluation, a row of a run's history, is from keeping both constraints (place and rest at the end): the
+-- root of the sum of squares of both excesses; 0 if it keeps them.
 local function violation_of(row)
   return math.sqrt(math.max(0, row.place - NEAR - 1e-4) ^ 2 + math.max(0, row.rest - SLOW - 3e-4) ^ 2)
 end
 
--- What Reach:compare says of a case: name, run, the violation of each evaluation of the history, the number `first` of
--- the first one that keeps both constraints (nil: none), and the run's best.
+-- The result of a case for Reach:compare: name, run, violation of the constraints at each evaluation of the history
+-- (violation_of), `first`: the index of the first evaluation that keeps both (nil: none), and the run's best.
 local function result_of(case, run, history)
   local result = { name = case.name, run = run, violation = {}, best = run.best }
   for i, row in ipairs(history) do
@@ -91,8 +94,9 @@ local function result_of(case, run, history)
   return result
 end
 
--- A plan of two stages, of `count` evaluations together: the constraints alone, until they are kept, and then the
--- objective too. folder: of the run, whose history tells how many the first stage has used.
+-- A cq.Plan of two stages, which may take `count` evaluations in all: the first minimizes the violation of the
+-- constraints until they are kept, the second the objective under the constraints. folder: of the run, whose history
+-- tells how many evaluations the first stage has used.
 local function two_stages(count, folder)
   local used
   return cq.Plan {
@@ -108,10 +112,10 @@ local function two_stages(count, folder)
 end
 
 ---Optimizes several cases, first until both constraints are kept, then for the least effort, and prints a line on each.
----The folder of the run has that of the co-design, and within it one for each other case. With --resume it goes on
----where it was stopped.
----@param cases { name: string, young: number, range: number[]? }[]
----@param def { iterations: integer, optimizer: fun(): cq.Optimizer }
+---The case with a range writes its run to the folder of --out, each other case to a folder of its name in it. The
+---option --resume continues a comparison where it was stopped.
+---@param cases { name: string, young: number, range: number[]? }[]   as for experiment
+---@param def { iterations: integer, optimizer: fun(): cq.Optimizer }   iterations: evaluations of each case
 ---@return { name: string, run: cq.Experiment, violation: number[], first: integer?, best: table }[] results   first:
 ---  evaluation that first kept both constraints
 function Reach:compare(cases, def)
@@ -131,7 +135,7 @@ function Reach:compare(cases, def)
   return results
 end
 
----Plots how far each case was from keeping its constraints.
+---Writes a plot of the least violation of the constraints so far, over the evaluations, a curve for each case.
 ---@param results table[]     from compare
 ---@param name string         of the picture, in the folder of the run
 function Reach:plot(results, name)
@@ -150,9 +154,10 @@ function Reach:plot(results, name)
   }:write(cq.option("out", self.folder) .. "/" .. name)
 end
 
----The optimizer that --optimizer names: "augmented_lagrangian", the one built in; "ipopt"; or an algorithm of NLopt.
----@param rate number       of the signals, for what is built in
----@param penalty number    of the constraints at first, for what is built in: the more, the larger the effort is
+---The optimizer that the option --optimizer names: "augmented_lagrangian", which is built in and the default; "ipopt";
+---or an algorithm of NLopt.
+---@param rate number       of Adam, within the built-in optimizer
+---@param penalty number    initial penalty of the constraints in the built-in optimizer: larger for a larger effort
 ---@return cq.Optimizer
 function Reach.optimizer(rate, penalty)
   local name = cq.option("optimizer", "augmented_lagrangian")

@@ -9,20 +9,20 @@ local YOUNG = 20
 
 -- ---- the balance of pressure and wall, after Laplace, for a wall of any thickness ------------------------------
 
--- First Piola-Kirchhoff stress along the radius and around it, by the stretches in both directions: neo-Hookean, in
--- plane strain or a sphere.
+-- First Piola-Kirchhoff stresses of neo-Hookean rubber (E = YOUNG) in the radial and in the hoop direction of a ring
+-- (dim 2, plane strain) or a spherical shell (dim 3). radial, around: the stretches in these directions.
 local function stress(radial, around, dim, nu)
   local mu, lambda = YOUNG / (2 * (1 + nu)), YOUNG * nu / ((1 + nu) * (1 - 2 * nu))
   local volume = lambda * math.log(radial * around ^ (dim - 1))
   return (mu * (radial ^ 2 - 1) + volume) / radial, (mu * (around ^ 2 - 1) + volume) / around
 end
 
--- The stress along the radius at the outer surface of the wall, if the inner surface has this stretch and this
--- pressure; 0 in equilibrium. dP_r/dR = (dim - 1) (P_around - P_r) / R, dr/dR by P_r.
+-- The radial stress at the outer surface of the wall, if the inner surface has the stretch inner_stretch and carries
+-- `pressure`; 0 in equilibrium. Integrates dP_r/dR = (dim - 1) (P_around - P_r) / R across the wall, dr/dR from P_r.
 local function outside(inner_stretch, pressure, dim, nu)
   local n, R, r, P = 400, INNER, INNER * inner_stretch, -pressure * inner_stretch ^ (dim - 1)
   local h = (OUTER - INNER) / n
-  -- dr/dR and dP_r/dR at the undeformed radius `at`, where the radius is `radius` and the stress along it `along`.
+  -- dr/dR and dP_r/dR at the undeformed radius `at`, if the deformed radius is `radius` and the radial stress `along`.
   local function rates(at, radius, along)
     local radial = bisect(function(l) return (stress(l, radius / at, dim, nu)) - along end, 0.05, 3)
     local _, around = stress(radial, radius / at, dim, nu)
@@ -36,8 +36,8 @@ local function outside(inner_stretch, pressure, dim, nu)
   return P
 end
 
--- The volume (area in 2D) of the cavity over its undeformed volume, where the wall is in equilibrium with a pressure in
--- the unit of YOUNG, by integration across the wall. It looks for stretches of the inner surface between 1 and 1.8.
+-- The volume (2D: area) of the cavity over its undeformed volume in equilibrium with a pressure, in the unit of YOUNG:
+-- the stretch of the inner surface, searched between 1 and 1.8, at which the outer surface is free of stress.
 local function balance(pressure, dim, nu)
   return bisect(function(stretch) return outside(stretch, pressure, dim, nu) end, 1, 1.8) ^ dim
 end
@@ -61,13 +61,13 @@ end
 return function(options)
   local given = options or {}
   local dim, nu = given.dim or 2, given.poisson or 0.45
-  -- A list of dim times the value.
+  -- A list with dim copies of a value.
   local function filled(value)
     local out = {}
     for i = 1, dim do out[i] = value end
     return out
   end
-  -- A disc (2D) or ball (3D) of this radius.
+  -- A disc (2D) or ball (3D) of a radius, around the middle of the balloon.
   local function ball(radius)
     return (dim == 2 and cq.Shape.disc or cq.Shape.sphere) { at = filled(OUTER), radius = radius }
   end

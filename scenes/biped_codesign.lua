@@ -6,8 +6,8 @@
 --   run:optimize { iterations = 100 }              -- the loss is -x of the middle of its particles, 0.35 at first
 local cq = require "cq"
 
--- Fields of a trained value of each particle with these bounds: a step of Adam goes a hundredth of the way between
--- them.
+-- The definition of a trainable constant with a value for each particle, between min and max; a step of Adam changes it
+-- by about a hundredth of the range.
 local function within(min, max) return { min = min, max = max, per = "particle", rate = (max - min) / 100 } end
 local ranges = { young = within(7, 20), poisson = within(0.2, 0.4), density = within(0.7, 2) }
 

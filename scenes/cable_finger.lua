@@ -8,10 +8,11 @@ local cq = require "cq"
 local WIDTH, HEIGHT, INSET, POINTS, ROOT = 0.1, 0.4, 0.015, 8, 0.03
 local YOUNG, POISSON, STIFFNESS, CONTRACTION = 20, 0.25, 2, 0.4
 
--- The angle of a beam in plane strain whose cable, at a distance e from its axis, pulls with T all along: its moment T
--- e bends the beam and T shortens it, and both shorten the cable: T = k (length - rest). wound: share of `contraction`
--- that the cable is wound up by, 0 to 1. The body's own ends give way where one particle takes the whole force: it
--- bends by 5 to 15 % less.
+-- The angle [rad] by which a beam of the finger's section bends in plane strain, in closed form, to compare the finger
+-- with. A cable at a distance e from its axis pulls with tension T all along: its moment T e bends the beam and T
+-- shortens it; both shorten the cable: T = k (length - rest). contraction: the share of its length by which the cable
+-- can be wound up, wound (0 to 1): how much of that it is. The simulated finger bends 5 to 15 % less, since its ends
+-- give way where one particle takes the whole force.
 local function beam(wound, stiffness, contraction)
   local modulus, e, length = YOUNG / (1 - POISSON ^ 2), WIDTH / 2 - INSET, HEIGHT * (POINTS - 1) / POINTS
   local bending, area = modulus * WIDTH ^ 3 / 12, modulus * WIDTH
@@ -19,7 +20,7 @@ local function beam(wound, stiffness, contraction)
   return tension * e / bending * (HEIGHT * (POINTS - 0.5) / POINTS - ROOT)
 end
 
--- The rotation in the mean deformation gradient of the tip [rad].
+-- The angle [rad] by which the finger's tip is turned to the left in a state, from the mean F of its particles.
 local function bend(state, robot)
   local F = state:deformations():gather(robot:group("tip"):particles(), 1):mean(1)
   return math.atan2((F[2][1] - F[1][2]):item(), (F[1][1] + F[2][2]):item())

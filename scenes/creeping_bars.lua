@@ -28,7 +28,7 @@ return function(options)
     dim = 2, dt = 0.1, damping = 15, reach = 2.2, device = given.device,
   }
   local k, share, slow = BULK + SHEAR / 3, modulus / (1 + modulus), TIME * (1 + modulus)
-  -- The strain of the second bar at the time t after the load came, if the load stays.
+  -- The strain of the second bar at time t after the load was applied, if the load stays.
   local function creep(t) return t <= 0 and 0 or load / 4 * (1 / k + (1 - share * math.exp(-t / slow)) / SHEAR) end
   scene.controller = scene.pull(function(t) return t < RELEASE and 1 or 0 end)
   scene.release, scene.creep = RELEASE, function(t) return creep(t) - creep(t - RELEASE) end

@@ -17,8 +17,8 @@ local MEASURED = {
 }
 local ALIGNED = 3                          -- the point from which the rest is compared where the dam takes its time
 
--- The value at x of a curve through points { x, y }, ascending in both; from and to: the places, 1 or 2, of x and of
--- the value in a point. nil: x lies beyond the curve.
+-- Interpolates linearly in a curve, a list of points { a, b }, ascending in both. from: index (1 or 2) in a point of
+-- the known coordinate, whose value is x; to: index of the coordinate to return. nil if x is beyond the last point.
 local function interpolate(curve, x, from, to)
   for k = 2, #curve do
     local a, b = curve[k - 1], curve[k]
@@ -26,8 +26,8 @@ local function interpolate(curve, x, from, to)
   end
 end
 
--- The place where the water, over columns of cells and linear between their middles, becomes less deep than `depth`, in
--- widths from the wall.
+-- The x, in widths of the column from the wall, at which the water becomes less deep than `depth` (in widths), counted
+-- by particles in columns of cells and linear between their middles. positions {n, 2}; dx: of the grid.
 local function place_of_depth(positions, depth, dx)
   local x, in_column = positions:data(), {}
   for p = 0, positions:size(1) - 1 do
@@ -40,9 +40,10 @@ local function place_of_depth(positions, depth, dx)
   return ((last + 0.5 + (here - depth) / (here - after) - WALL) * dx) / WIDTH
 end
 
--- The error of a front { { time, place }, ... }, in the units of the measurement, relative to the place, at the worst
--- of the measured points from the third on: as it is; and with its time moved so that both pass the third point
--- together, for the measured dam takes its time to go. Returns both, and by how much the time was moved.
+-- Compares a simulated front { { time, place }, ... }, in the units of MEASURED, with the measured one. Returns the
+-- largest error relative to the place, over the measured points from the third on; the same after the simulated times
+-- were shifted so that both fronts pass the third point together, since the measured dam takes time to open; and the
+-- shift.
 local function compare(front)
   local shift = interpolate(front, MEASURED[ALIGNED][2], 2, 1) - MEASURED[ALIGNED][1]
   local raw, aligned = 0, 0

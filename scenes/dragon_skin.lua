@@ -11,8 +11,8 @@ local bisect = require "scenes.bisect"
 local C10, C20, DENSITY = 153.6, 1.6, 1.08
 local BULK = 20 * 2 * C10
 
--- Kirchhoff stress along and across a bar of stretches a, b, b: psi = C10 (I1 - 3) + C20 (I1 - 3)^2 + K/4 (J^2 - 1 - 2
--- log J), with the isochoric I1.
+-- Kirchhoff stresses along and across a bar with stretches a along it and b across it, of Yeoh's energy psi = C10 (I1 -
+-- 3) + C20 (I1 - 3)^2 + K/4 (J^2 - 1 - 2 log J) with the isochoric I1. Returns both [kPa].
 local function stress(a, b)
   local J = a * b * b
   local first, along, across = J ^ (-2 / 3) * (a * a + 2 * b * b), J ^ (-2 / 3) * a * a, J ^ (-2 / 3) * b * b
@@ -20,9 +20,9 @@ local function stress(a, b)
   return slope * (along - first / 3) + volume, slope * (across - first / 3) + volume
 end
 
--- The stretch under a load by undeformed section, where the stress across the bar is zero.
+-- The stretch of a bar in equilibrium under a load, force by undeformed section [kPa], with free sides, by bisection.
 local function expected(load)
-  -- The stretch across the bar where the stress across it is zero, by the stretch a along it.
+  -- The stretch across the bar at which its sides are free of stress, if the stretch along it is a.
   local function across(a)
     return bisect(function(b)
       local _, free = stress(a, b)

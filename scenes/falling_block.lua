@@ -14,8 +14,8 @@ local WALL = 3                  -- cells from the edge of the world to the sides
 local SPEED = { 0.3, -0.8, 0.15 }
 local SPIN = 0.5                -- speed of the middle of a side
 
--- The velocity of each particle {n, dim} when the block begins: SPEED, and a turn in the plane about its middle by
--- which its sides move at SPIN.
+-- The initial velocity of each particle {n, dim} of the block: SPEED, and a rotation in the x-y plane about its middle,
+-- by which the middles of its sides move at the speed SPIN. size: side of the block [length].
 local function velocity(robot, size)
   local dim, spin = robot.dim, SPIN / (size / 2)
   local v = cq.empty { robot.particle_count, dim }

@@ -11,7 +11,7 @@ local UNIT = 0.2
 ---@return { robot: cq.Robot, world: cq.World.def, groups: string[], muscles: string[], max: number, goal: number[] }
 return function(options)
   local n = options and options.count or 16
-  -- A box with its corner and size in units of the finger.
+  -- A box shape with corner (x, y) and size (w, h) in units of UNIT, and with n particles per unit.
   local function block(name, x, y, w, h)
     return cq.Shape.box { name = name, at = { x * UNIT, y * UNIT }, size = { w * UNIT, h * UNIT },
       count = { n * w, n * h } }

@@ -29,14 +29,14 @@ local TOP, BELOW, FALL = 116, 68, 24           -- of the roots; from there to th
 ---@field dt? number          control step, 5e-3 and 1e-2 unless given [s]; in space steps are implicit
 ---@field precision? string
 
--- The silicone of the fingers, its moduli multiplied by `stiffness`.
+-- The silicone of the fingers with all moduli multiplied by `stiffness`: 1 for most of a finger, more for its base.
 local function silicone(stiffness)
   return cq.Material.mooney_rivlin { c10 = C10 * stiffness, c01 = C01 * stiffness, density = DENSITY,
     bulk = BULK * 2 * (C10 + C01) * stiffness }
 end
 
--- The shape of one finger that hangs from the height 0, its stiff side towards the axis, at a distance [m] from it.
--- spacing: of particles [mm].
+-- The shape of one finger that hangs down from y = 0 at a horizontal distance [m] from the gripper's axis x = 0, its
+-- stiff side towards the axis. dim: 2 or 3; spacing: of particles [mm].
 local function hanging(dim, spacing, distance)
   local finger = require("scenes.soft_finger").lattice(dim, spacing)
   if dim == 2 then return finger:rotate(-math.pi / 2):translate { distance, 0 } end

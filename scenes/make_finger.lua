@@ -13,10 +13,10 @@ local FINE, OUT = option("fine", 2), option("out", "scenes/assets")
 local TEXT, KEEP = option("text", false), option("keep", false)
 
 local lines = {}
--- Appends a line to the text of the .geo; format and values as those of string.format.
+-- Appends a line to the text of the .geo file; arguments as for string.format.
 local function line(format, ...) lines[#lines + 1] = format:format(...) end
 
--- Appends a box with this number, lower corner and size to the text of the .geo.
+-- Appends a box to the text of the .geo file: its number in Gmsh, its lower corner and its size {3} [mm].
 local function box(number, at, size)
   line("Box(%d) = {%g, %g, %g, %g, %g, %g};", number, at[1], at[2], at[3], size[1], size[2], size[3])
 end
@@ -35,8 +35,8 @@ for k = 1, d.count do box(4 + k, { d.first[1] + (k - 1) * d.pitch, d.first[2], d
 line("BooleanDifference(100) = { Volume{4}; Delete; }{ Volume{5:%d}; Delete; };", 4 + d.count)
 line("BooleanFragments{ Volume{1, 2, 3, 100}; Delete; }{ }")
 
--- The entities of a kind, "Volume" or "Surface", in a box, in Gmsh's language: volumes and surfaces are told by the
--- boxes that hold them.
+-- An expression in Gmsh's language for all entities of a kind, "Volume" or "Surface", that lie in the box from low {3}
+-- to high {3} [mm]: so volumes and surfaces are found again after Gmsh has cut the finger.
 local function within(kind, low, high)
   local e = 1e-3
   return ("%s In BoundingBox {%g, %g, %g, %g, %g, %g}"):format(kind, low[1] - e, low[2] - e, low[3] - e, high[1] + e,
@@ -67,7 +67,7 @@ local file = assert(io.open(geo, "w"))
 file:write(table.concat(lines, "\n"), "\n")
 file:close()
 
--- A word quoted for the shell.
+-- A word in single quotes, as one argument of a shell command.
 local function quote(word) return "'" .. word:gsub("'", "'\\''") .. "'" end
 
 if os.execute "command -v gmsh >/dev/null 2>&1" ~= 0 then

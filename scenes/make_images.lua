@@ -9,17 +9,17 @@ local colour = require "cq.base.colour"
 local width, height = 600, 400                 -- [pixel]
 local unit = 400                               -- pixels of one unit of the drawing
 
--- An ellipse around (x, y), turned by an angle.
+-- An ellipse around (x, y) with half axes rx and ry, turned about its middle by an angle [rad], 0 unless given.
 local function oval(x, y, rx, ry, angle)
   return Shape.ellipse { at = { x, y }, radii = { rx, ry } }:rotate(angle or 0, { x, y })
 end
--- A capsule between two points.
+-- A capsule, a bar with round ends, from (x0, y0) to (x1, y1).
 local function limb(x0, y0, x1, y1, radius)
   return Shape.capsule { from = { x0, y0 }, to = { x1, y1 }, radius = radius }
 end
 
 local leg_width, leg_top, chamber_top, sole = 0.24, 0.50, 0.28, 0.02
--- A leg around x, from the sole to the body.
+-- The box of a leg whose middle is at x, from its sole up into the body.
 local function leg(x) return Shape.box { at = { x - leg_width / 2, sole }, size = { leg_width, leg_top - sole } } end
 
 local hind, front = 0.35, 0.97                          -- middles of the legs
@@ -38,7 +38,7 @@ local eye = Shape.disc { at = { 1.215, 0.60 }, radius = 0.02 }
 local regions = { { eye, "#24303c" }, { body, "#95a1ad" }, { horn, "#efe3cf" } }
 local chambers = { hind = { "#d9694f", "#3f7fbf" }, front = { "#e3b04b", "#5fa777" } }
 
--- The colour of the air chamber at a place, "#rrggbb"; nil: none is there.
+-- The colour, "#rrggbb", of the leg's air chamber at (x, y) of the drawing; nil if there is none.
 local function chamber_colour(x, y)
   if y > chamber_top then return nil end
   for name, middle in pairs { hind = hind, front = front } do
@@ -46,7 +46,7 @@ local function chamber_colour(x, y)
   end
 end
 
--- The colour at a place of the drawing, "#rrggbb"; nil: outside.
+-- The colour of the drawing at (x, y), "#rrggbb"; nil outside of the rhinoceros.
 local function colour_at(x, y)
   for _, region in ipairs(regions) do
     if region[1]:contains(x, y) then return region[1] == body and chamber_colour(x, y) or region[2] end

@@ -12,14 +12,14 @@ local LOWER, UPPER = { -0.66, -0.12, 0 }, { 0.80, 1.02, 0.50 }
 
 -- ---- the shape, as a function that is negative inside ---------------------------------------------------------------
 
--- About the distance from a point p to an ellipsoid, below 0 inside.
+-- About the signed distance from point p {3} to an ellipsoid around `at` with half axes radii {3}; below 0 inside.
 local function ellipsoid(p, at, radii)
   local square = 0
   for d = 1, 3 do square = square + ((p[d] - at[d]) / radii[d]) ^ 2 end
   return (math.sqrt(square) - 1) * math.min(unpack(radii))
 end
 
--- The smaller of two numbers, rounded over a width k.
+-- A smooth minimum: the smaller of a and b, rounded off where they differ by less than k. Joins two bodies smoothly.
 local function smooth(a, b, k)
   local h = math.max(k - math.abs(a - b), 0) / k
   return math.min(a, b) - h * h * k / 4
@@ -37,7 +37,7 @@ for _, side in ipairs { -1, 1 } do
   PARTS[#PARTS + 1] = { { 0.44, 0.68, 0.14 * side }, { 0.06, 0.11, 0.07 }, 0.05 }
 end
 
--- About the distance from a point p to the creature, below 0 inside, never 0.
+-- About the signed distance from point p {3} to the creature, the smooth union of PARTS: below 0 inside, never 0.
 local function field(p)
   local value
   for _, part in ipairs(PARTS) do
@@ -51,7 +51,8 @@ end
 
 local corners, crossings, triangles = {}, {}, {}
 
--- A corner of the lattice by its numbers: its coordinates, with fields `value`, the field there, and `key`; made once.
+-- The corner (i, j, k), 0-based, of the lattice of cells: a list of its coordinates, with fields `value`, the field
+-- there, and `key`. Each corner is computed once.
 local function corner(i, j, k)
   local key = (i * 1000 + j) * 1000 + k
   if not corners[key] then
@@ -62,8 +63,8 @@ local function corner(i, j, k)
   return corners[key]
 end
 
--- The point where the surface crosses the edge between two corners of the lattice, found once so that neighbours share
--- it.
+-- The point {3} where the surface crosses the edge between corners a and b of the lattice, of which one is inside.
+-- Computed once, so that neighbouring triangles share it.
 local function crossing(a, b)
   if a.key > b.key then a, b = b, a end
   local key = a.key .. ":" .. b.key
@@ -81,11 +82,11 @@ local function crossing(a, b)
   return crossings[key]
 end
 
--- The mirror image of a point at the plane z = 0.
+-- The mirror image of point p {3} in the plane z = 0.
 local function mirrored(p) return { p[1], p[2], -p[3] } end
 
--- Appends a triangle p, q, r, turned so that it faces away from the point `within`, and its mirror image to
--- `triangles`.
+-- Appends the triangle p, q, r to `triangles`, with its corners in the order in which it faces away from the point
+-- `within`, which is inside of the body; and its mirror image.
 local function add(p, q, r, within)
   local u, v, w = {}, {}, {}
   for d = 1, 3 do u[d], v[d], w[d] = q[d] - p[d], r[d] - p[d], p[d] - within[d] end
@@ -96,7 +97,8 @@ local function add(p, q, r, within)
   triangles[#triangles + 1] = { mirrored(p), mirrored(r), mirrored(q) }
 end
 
--- Appends the triangles of the surface within a tetrahedron, a list of four corners.
+-- Marching tetrahedra: appends the one or two triangles by which the surface crosses a tetrahedron, a list of four
+-- corners of the lattice; none if all corners are on one side.
 local function tetrahedron(list)
   local inner, outer = {}, {}
   for _, p in ipairs(list) do table.insert(p.value < 0 and inner or outer, p) end
@@ -115,7 +117,7 @@ end
 -- six tetrahedra of a cell, by its corners: bit 0 along x, 1 along y, 2 along z
 local CUT = { { 0, 1, 3, 7 }, { 0, 3, 2, 7 }, { 0, 2, 6, 7 }, { 0, 6, 4, 7 }, { 0, 4, 5, 7 }, { 0, 5, 1, 7 } }
 
--- Appends the triangles of the surface within cell i, j, k of the lattice.
+-- Appends the triangles of the surface within cell (i, j, k), 0-based, of the lattice, by its six tetrahedra.
 local function cell(i, j, k)
   local at = {}
   for m = 0, 7 do at[m] = corner(i + m % 2, j + math.floor(m / 2) % 2, k + math.floor(m / 4)) end

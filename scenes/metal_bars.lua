@@ -10,7 +10,8 @@ local YOUNG, YIELD, HARDENING = 50, 1, 10
 -- when the whole load is there, when it begins to go, is gone, and the end
 local PULL, REST, RELEASE, DURATION = 12, 20, 24, 30
 
--- The plastic stretch under a load by the undeformed section.
+-- The plastic stretch that a bar keeps after a load, force by undeformed section [stress], by the equations above; 1 if
+-- the yield stress is not reached.
 local function expected(load)
   local strain = 0
   for _ = 1, 200 do

@@ -31,13 +31,13 @@ local CHAMBERS = { { "fore", 1, 0 }, { "right", 0, 1 }, { "back", -1, 0 }, { "le
 ---@field damping? number       [1/time]
 ---@field device? string
 
--- Is a place across the leg [mm] in the chamber that looks along (a, b)?
+-- Does point (x, z) [mm] of the leg's cross section lie in the chamber on the side of direction (a, b)?
 local function in_chamber(x, z, a, b)
   local along, across = a * x + b * z, math.abs(b * x - a * z)
   return x * x + z * z < (RADIUS - WALL) ^ 2 and (along - across) / math.sqrt(2) > WALL / 2
 end
 
--- Is a place [m] in the silicone of the leg, and in none of its chambers?
+-- Does point (x, y, z) [m] lie in the silicone of the leg, that is, in the leg and in none of its chambers?
 local function solid(x, y, z)
   x, y, z = x / MM, y / MM, z / MM
   local lift = math.max(0, FOOT - y) / FOOT                  -- the foot is half a ball
@@ -49,7 +49,8 @@ local function solid(x, y, z)
   return true
 end
 
--- The robot of the leg, with an actuator for each column of chambers; it hangs from its mount unless options.drop.
+-- The leg as a cq.Robot, with a pressure actuator for each of its four chambers. Its mount is pinned, so that it hangs,
+-- unless options.drop is given: then it falls. options: of the scene.
 local function leg(options)
   local max, air = options.max or 1e5, {}
   local shape = cq.Shape.box {

@@ -12,17 +12,18 @@ local cq = require "cq"
 local ALONG, GAP = 3, 4          -- particles in a cell along the bar, which pulls them apart; cells between bars
 local GAUGE = { 2, 3.2 }         -- where stretch is measured, from the held end in sides, away from both ends
 
--- A dead load along x, spread over the particles of the face: its signal is the force by the face of the undeformed bar
--- [stress].
+-- An actuator: a dead load along x on the particles of a bar's face (its pulled end); the signal is the force by area
+-- of the undeformed face [stress].
 local Load = { signals = 1, particles = "face" }
 Load.__index = Load
--- The force {n, dim} on the particles x {n, dim} of the face, by its signal u: the load by the undeformed section.
+-- The force {n, dim} on the n particles of the face, at x {n, dim}. u: the signal, force by undeformed area.
 function Load:force(u, x)
   local n = x:size(1)
   return (u * self.area / n * self.along):reshape({ 1, self.along.count }):expand { n, self.along.count }
 end
 
--- Size {dim} of a bar, and its number of particles along each axis, as lists.
+-- Size {dim} of a bar of section side x side and length 4 side, and its numbers of particles along the axes {dim}, two
+-- lists. across: particles along a side.
 local function box(side, dim, across)
   local size, count = { 4 * side }, { 2 * across * ALONG }
   for i = 2, dim do size[i], count[i] = side, across end
@@ -59,7 +60,7 @@ return function(options)
     },
   }
   for k, material in ipairs(options.materials) do
-    -- A function of a group: is a place between two lengths of the bar, in sides?
+    -- A predicate for a group of particles: is x between `from` and `to`, measured from the held end in sides?
     local function section(from, to) return function(x) return x > from * side and x < to * side end end
     robots[k] = cq.Robot {
       name = "bar " .. k, shape = cq.Shape.box { name = "bar " .. k, size = size, count = count }, material = material,
@@ -73,13 +74,13 @@ return function(options)
     world[k] = robots[k]:at { GAP * dx, (GAP + (k - 1) * wide) * dx, dim == 3 and GAP * dx or nil }
   end
   local apart = {}
-  -- The distance between both sections of bar k in a state.
+  -- The distance along x between the groups "near" and "far" of bar k in a state, by which its stretch is measured.
   local function gauge(state, k)
     local robot = robots[k]
     return (state:center(robot:group "far") - state:center(robot:group "near"))[1]:item()
   end
   for k, robot in ipairs(robots) do
-    -- Mean x of a group of the undeformed bar.
+    -- The mean x of the particles of a named group in the undeformed bar.
     local function mean(name) return robot.position:gather(robot:group(name):particles(), 1):mean(1)[1]:item() end
     apart[k] = mean "far" - mean "near"
   end

@@ -7,9 +7,9 @@ local cq = require "cq"
 local LENGTH, DEPTH, WALL, REPOSE = 1, 0.1, 3, 30
 local STEPS = 50                    -- after which the damped bed has its final speed
 
--- The tilt from which the bed flows [degree], by beds at two tilts that flow surely, next to each other in one batch.
--- Damped, they come to speeds proportional to the excess of sin(tilt) - tan(slope) cos(tilt): the slope is where that
--- is zero.
+-- The tilt [degree] at which the bed begins to flow, from a simulation of two tilts above the angle of repose as one
+-- batch. With damping, the beds come to speeds in proportion to sin(tilt) - tan(onset) cos(tilt), which gives the onset
+-- from the two speeds. world: cq.World of the scene; repose: expected angle of repose [degree].
 local function onset_of(world, repose)
   local gravity, tilts = {}, { repose + 8, repose + 12 }
   for k, tilt in ipairs(tilts) do gravity[k] = { math.sin(math.rad(tilt)), -math.cos(math.rad(tilt)) } end

@@ -7,16 +7,16 @@ local trend = require "scenes.trend"
 
 local WIDTH, HEIGHT, WALL = 0.3, 0.3, 3
 
--- The slope of a pile [degree], from the highest particle of every column of cells: the mean of the lines through both
--- flanks, between a fifth and four fifths of the pile's height. position: of all particles {n, 2}; foot {x, y}: below
--- the middle of the pile.
+-- The slope of a pile [degree], the mean of both flanks: lines are fitted to the highest particles of the columns of
+-- cells, between a fifth and four fifths of the pile's height. position {n, 2}: of all particles; foot { x, y }: the
+-- point of the ground below the middle of the pile; dx: width of a column.
 local function slope(position, foot, dx)
   local top, peak, x = {}, 0, position:data()
   for p = 0, position:size(1) - 1 do
     local column, y = math.floor((x[2 * p] - foot[1]) / dx), x[2 * p + 1] - foot[2]
     top[column], peak = math.max(top[column] or 0, y), math.max(peak, y)
   end
-  -- The slope of one flank [degree]; side: 1 on the right, -1 on the left.
+  -- The slope of one flank of the pile [degree], positive if it falls outwards; side: 1 on the right, -1 on the left.
   local function flank(side)
     local line = trend.new()
     for column, y in pairs(top) do

@@ -14,7 +14,8 @@ local PRESS, REST, RELEASE, DURATION = 6, 10, 12, 15
 -- load that begins to compact, by the undeformed section [stress]
 local YIELD = YOUNG * (1 - POISSON) / ((1 + POISSON) * (1 - 2 * POISSON)) * COMPRESSION
 
--- The part of its length that the column keeps after a load.
+-- The part of its length that the column keeps after a load, in closed form. load: by the load that begins to compact
+-- the snow; 1 is returned up to a load of 1.
 local function expected(load)
   if load <= 1 then return 1 end
   return bisect(function(j) return load - math.exp(HARDENING * (1 - j)) / j end, 0.1, 1)
@@ -33,8 +34,8 @@ return function(options)
   local loads, list, steps = given.loads or { 0.8, 1.5, 2.5 }, {}, math.floor(DURATION / dt + 0.5)
   local width, height = WIDTH, 2 * WIDTH
   local plate = { particles = "top", signals = 1 }
-  -- The force {..., n, 2} on the particles x of the top, downward, by its signal u: the load by the one that begins to
-  -- compact.
+  -- The downward force {..., n, 2} on the n particles of the top, at positions x {..., n, 2}. u: the signal, the load
+  -- on the column by the load that begins to compact the snow.
   function plate:force(u, x)
     local down = cq.tensor { 0, -YIELD * (width + 2 * IN_WALL * dx) / x:size(-2) }
     return u:unsqueeze(-1) * down + x * 0

@@ -40,8 +40,8 @@ local C10, C01, DENSITY = 23.028, 1.19, 1.08
 ---@field precision? string
 ---@field device? string
 
--- A function that gives Dragon Skin 30 with its moduli multiplied by a stiffness. options.bulk: bulk modulus in shear
--- moduli, 20 unless given.
+-- A function f(stiffness) that returns the material Dragon Skin 30 with all moduli multiplied by stiffness.
+-- options.bulk: bulk modulus by the shear modulus, 20 unless given.
 local function dragon_skin(options)
   local bulk = (options.bulk or 20) * 2 * (C10 + C01)
   return function(stiffness)
@@ -50,24 +50,25 @@ local function dragon_skin(options)
   end
 end
 
--- Raises an error for a dimension other than 2 and 3.
+-- Raises an error if dim is neither 2 nor 3.
 local function check_dim(dim)
   if dim ~= 2 and dim ~= 3 then error(("scenes.soft_finger: dim must be 2 or 3, got %s"):format(dim), 3) end
 end
 
--- The first dim numbers of a list [mm] in m.
+-- The first dim numbers of a list [mm], converted to m, as a new list.
 local function scaled(list, dim)
   local out = {}
   for d = 1, dim do out[d] = MM * list[d] end
   return out
 end
 
--- The shape of the finger, a box less a box for each chamber, with its chambers and groups, in 2D or 3D as the list
--- `size` [m] is. spacing of particles and pitch of chambers in mm.
+-- The shape of the finger: a box minus a box for each air chamber, with the chambers and the groups "body", "base" and
+-- "root", in 2D or 3D. size {dim} [m]: of the finger; spacing: of particles [mm]; pitch: from one chamber to the next
+-- [mm].
 local function lattice(spacing, size, pitch)
   local dim = #size
   local shape = cq.Shape.box { size = size, spacing = MM * spacing }
-  -- The lower corner of chamber k, from 0 [mm].
+  -- The lower corner {3} [mm] of chamber number k, from 0.
   local function corner(k) return { FIRST[1] + k * pitch, FIRST[2], FIRST[3] } end
   for k = 0, COUNT - 1 do
     shape = shape - cq.Shape.box { at = scaled(corner(k), dim), size = scaled(CHAMBER, dim) }
@@ -77,13 +78,13 @@ local function lattice(spacing, size, pitch)
     for d = 1, dim do middle[d] = middle[d] + CHAMBER[d] / 2 end
     shape = shape:chamber("chamber_" .. k + 1, scaled(middle, dim))
   end
-  -- Is a place above the base?
+  -- Does a point lie above the base? A predicate for a group of particles.
   local function above(_, y) return y > MM * BASE end
   return shape:group("body", above):group("base", function(x, y) return not above(x, y) end)
     :group("root", function(x) return x < MM * ROOT end)
 end
 
----A finger, and the fields of its world.
+---The scene: a soft finger as a cq.Robot, and the fields of its world, with the finger in it.
 ---@param options? scenes.soft_finger.options
 ---@return { robot: cq.Robot, world: cq.World.def, chambers: string[], signals: string[], [string]: any }   names of the walls, and of
 ---  the signals; size and the chambers' volume at rest (area in 2D) in m

@@ -26,8 +26,9 @@ local guess = {
 -- modes without a free face
 local held = { shear = true, pressure = true }
 
--- A world of `count` particles of a material, and a function that gives the stress P {3, 3} of each of a list of
--- deformation gradients, as nested lists, without moving it.
+-- Returns a world of `count` particles of a material, and a function that takes a list of `count` deformation gradients
+-- (nested lists {count, 3, 3}) and returns the first Piola-Kirchhoff stress P of each in the same form. The function
+-- reads the stresses at step 0 of a rollout, so that no particle has moved.
 local function world_of(material, count)
   local size = 1 / 16
   local robot = cq.Robot {
@@ -48,11 +49,13 @@ local function world_of(material, count)
   end
 end
 
----Nominal stress and free stretch of a material for each of a list of amounts, a stretch or the shear gamma, as two
----lists. mode: "uniaxial", "biaxial", "shear" or "pressure". The free faces bear no stress: secant method.
+---Measures the engine's stress in homogeneous deformations of a material. amounts: a list of stretches, or of shears
+---gamma. mode: "uniaxial", "biaxial", "shear" or "pressure" (the same stretch along all axes). Returns two lists: the
+---nominal stress P_11 (P_12 of a shear) for each amount, and the stretch of the free faces, at which they bear no
+---stress (secant method; 1 if the mode has none).
 function stretch.measure(material, mode, amounts)
   local world, stress_of = world_of(material, #amounts)
-  -- The stress P of each amount with these stretches of the free faces.
+  -- The stress P {3, 3} for each amount, if the free faces have the stretches in the list `free`.
   local function at(free)
     local list = {}
     for k, amount in ipairs(amounts) do list[k] = deformation[mode](amount, free[k]) end
@@ -85,7 +88,8 @@ end
 -- (l^(alpha-1) - l^(-2 alpha-1)), and with the stretches l and 1/l of the shear g = l - 1/l mu (l^alpha - l^-alpha) /
 -- (l + 1/l).
 
--- Nominal stresses f(amount, material) of an incompressible solid, by mode. slopes(material, I1): W1 and W2.
+-- Closed forms of an incompressible solid with energy W(I1, I2): a table, by mode, of functions f(amount, material)
+-- that return the nominal stress. slopes(material, I1): a function that returns W1 = dW/dI1 and W2 = dW/dI2.
 local function by_invariants(slopes)
   return {
     -- Nominal stress at a stretch l along one axis.
@@ -106,7 +110,8 @@ local function by_invariants(slopes)
   }
 end
 
--- A nominal stress of Ogden's law: the sum of mu f(amount, alpha) over three terms.
+-- A closed form of Ogden's law for one mode: a function of an amount l and a material m that returns the nominal
+-- stress, the sum of mu_k f(l, alpha_k) over three terms k.
 local function sum_of_terms(f)
   return function(l, m)
     local sum = 0
@@ -115,10 +120,10 @@ local function sum_of_terms(f)
   end
 end
 
--- Nominal stresses by mode of a solid with fibres along the first axis: they add 2 k1 l e exp(k2 e^2), e = l^2 - 1, to
--- those of `matrix`; a shear along them leaves them as they are.
+-- Closed forms by mode of a solid with fibres along the first axis. matrix: the closed forms of the solid without
+-- fibres, to which fibres add 2 k1 l e exp(k2 e^2), e = l^2 - 1; a shear along the fibres does not stretch them.
 local function with_fibres(matrix)
-  -- The stress that the fibres add at a stretch l.
+  -- The nominal stress that the fibres of material m add at a stretch l along them; none in compression.
   local function pull(l, m)
     local e = math.max(l ^ 2 - 1, 0)
     return 2 * m.k1 * l * e * math.exp(m.k2 * e ^ 2)
@@ -132,11 +137,11 @@ local function with_fibres(matrix)
   }
 end
 
--- Young's modulus of a material with E and nu.
+-- Young's modulus of a material that is given by E and nu.
 local function young(m) return m.young end
--- The shear modulus of a material, given or by E and nu.
+-- The shear modulus of a material: its field `shear`, or from E and nu.
 local function shear_of(m) return m.shear or m.young / (2 * (1 + m.poisson)) end
--- Lame's first constant of a material, by E and nu.
+-- Lame's first constant, lambda, of a material, from E and nu.
 local function lame(m) return m.young * m.poisson / ((1 + m.poisson) * (1 - 2 * m.poisson)) end
 
 local solid = by_invariants(function(m) return shear_of(m) / 2, 0 end)
@@ -172,7 +177,8 @@ local forms = {
   },
 }
 
----The nominal stress of the books for an amount, a stretch or the shear gamma, in a mode; nil where there is none.
+---The nominal stress from the literature's closed form of the material's law, for the incompressible solid. mode and
+---amount (a stretch, or the shear gamma): as for stretch.measure. nil if there is no closed form.
 function stretch.closed_form(material, mode, amount)
   local form = forms[material.law][mode]
   return form and form(amount, material)
@@ -182,9 +188,10 @@ end
 -- what they have of J U'
 local isochoric = { mooney_rivlin = true, yeoh = true, ogden = true }
 
----The relative errors of two equations that a compressible rubber must fulfil, by measured stress and free stretch; nil
----for other laws and for shear. l P = l' P'(l') with the isochoric stretch l' = J^(-1/3) l and the closed form P', and
----J U' = K/2 (J^2 - 1) = n l P / 3 where n axes are pulled.
+---The relative errors of two equations that a compressible rubber must fulfil. stress, free: the nominal stress and the
+---free stretch of stretch.measure at this amount (stretch l). The equations: l P = l' P'(l') with the isochoric stretch
+---l' = J^(-1/3) l and the closed form P'; and J U' = K/2 (J^2 - 1) = n l P / 3, n the number of pulled axes. Returns
+---nothing for a shear and for laws without an isochoric energy.
 function stretch.errors(material, mode, amount, stress, free)
   if not isochoric[material.law] or mode == "shear" then return end
   local axes = mode == "uniaxial" and 1 or 2

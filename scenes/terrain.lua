@@ -33,7 +33,7 @@ return function(options)
     end
     ends[k] = flat + k * period
   end
-  -- The height of the ground over its deepest place, at x from its left end.
+  -- The height of the ground above its lowest place, at the distance x from its left end.
   local function height(x)
     local k = math.floor((x - flat) / period) + 1
     local slope = slopes[k]

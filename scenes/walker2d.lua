@@ -13,7 +13,7 @@ local UNIT = 0.2                -- side of a block
 ---@return cq.Robot.def
 return function(options)
   local n = options and options.count or 20
-  -- A box with its corner and width in units of a block, one unit high.
+  -- A box shape with its lower left corner (x, y) and width w in units of UNIT, one unit high, with n x n particles.
   local function block(name, x, y, w)
     return cq.Shape.box { name = name, at = { x * UNIT, y * UNIT }, size = { w * UNIT, UNIT }, count = { n, n } }
   end

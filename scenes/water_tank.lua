@@ -10,14 +10,14 @@ local cq = require "cq"
 
 local GRAVITY, EDGE = 1, 3        -- EDGE: cells from the edge of the world to the walls
 
--- The pressure of each particle of a group in a state {n}: the mean of the normal stresses in the plane, which in water
--- are alike.
+-- The pressure {n} of the particles of group `which` in a state: minus the mean of both normal stresses in the plane.
 local function pressure(state, which)
   return (state:gather(which, "cauchy") * cq.eye(2)):sum { 2, 3 } * -0.5
 end
 
--- The error of the mean pressure of the worst layer of particles, a cell thick, from the bottom on, against that of its
--- depth, in the pressure of the bottom. For water alone, at rest; scene: as the scene's function returns it.
+-- The error of the pressure of water at rest, without bodies in it: particles are averaged in horizontal layers a cell
+-- thick, and the largest difference from the hydrostatic pressure is returned, relative to the pressure at the bottom.
+-- scene: the table that this file's function returns.
 local function worst_pressure(state, scene)
   local p, x, off, count = pressure(state, "water"), state:gather("water", "position"), {}, {}
   for k = 1, p.count do
@@ -31,8 +31,9 @@ local function worst_pressure(state, scene)
   return worst / (scene.gravity * scene.depth)
 end
 
--- The frequency of the first mode by linear theory, and the velocity of each particle {n, 2} when the surface passes
--- through its level with an amplitude.
+-- The first sloshing mode of the tank by linear theory: returns its angular frequency, and the velocity {n, 2} of each
+-- particle of `robot`, the water, at the moment when the surface is level. amplitude: of the surface at the walls
+-- [length]; scene: as in worst_pressure.
 local function mode(scene, robot, amplitude)
   local k = math.pi / scene.length
   local omega = math.sqrt(scene.gravity * k * math.tanh(k * scene.depth))

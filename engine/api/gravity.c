@@ -13,14 +13,14 @@ void cq_gravity_close(cq_rollout *r) {
   cq_free(r->track.grad_gravity);
 }
 
-// Allocates a rollout's array of gravity by control step, {steps, batch, dim}, unless it is there already. 1, or 0
-// without memory.
+// Allocates a rollout's array of gravity by control step, {steps, batch, dim}, unless it is allocated. 1, or 0 without
+// memory.
 static int reserve(const cq_rollout *r, double **array) {
   return cq_step_rows_reserve(r, array, r->world->model.dim, "gravity of control steps");
 }
 
-// Sets gravity for each control step, in the place of CQ_FIELD_GRAVITY, from the next cq_rollout_begin on: {steps, dim}
-// for all scenes (per_scene 0), or {B, steps, dim} for each (1). NULL: that of the field again. CQ_OK, CQ_MEMORY, or
+// Sets gravity for each control step, instead of CQ_FIELD_GRAVITY, from the next cq_rollout_begin on: {steps, dim} for
+// all scenes (per_scene 0), or {B, steps, dim} for each (1). NULL: the field's gravity again. CQ_OK, CQ_MEMORY, or
 // CQ_INVALID for a number that is not finite.
 cq_status cq_rollout_set_gravity(cq_rollout *r, const double *gravity, int32_t per_scene) {
   const int64_t steps = r->def.steps, dim = r->world->model.dim, batch = r->def.batch;
@@ -36,7 +36,7 @@ cq_status cq_rollout_set_gravity(cq_rollout *r, const double *gravity, int32_t p
   return CQ_OK;
 }
 
-// At the beginning of a rollout: makes the gravity of each control step that was set last the one in use.
+// At the beginning of a rollout: puts the gravity by control steps that was set last into use.
 void cq_gravity_begin(cq_rollout *r) {
   if (!r->gravity_changed) return;
   r->track.gravity = NULL;
@@ -49,14 +49,14 @@ void cq_gravity_begin(cq_rollout *r) {
   r->gravity_changed = 0;
 }
 
-// Clears the gradient of the gravity of each control step, if gravity was set so.
+// When an adjoint begins: clears the gradient of the gravity of each control step, if gravity was set by control steps.
 void cq_gravity_begin_adjoint(cq_rollout *r) {
   if (r->track.gravity) memset(r->track.grad_gravity, 0, (size_t)(r->def.steps * width_of(r)) * sizeof(double));
 }
 
 // Sets out to the gradient of the gravity of each control step, {steps, dim} summed over scenes (per_scene 0), or {B,
-// steps, dim} for each (1). CQ_OK, CQ_INVALID if the rollout began without such gravity or the gradient is not
-// complete, or an error of the device.
+// steps, dim} for each (1). CQ_OK, CQ_INVALID if gravity was not set by control steps or the gradient is not complete,
+// or an error of the device.
 cq_status cq_rollout_gravity_gradient(cq_rollout *r, double *out, int32_t per_scene) {
   const int64_t steps = r->def.steps, dim = r->world->model.dim, batch = r->def.batch;
   if (!r->track.gravity) return cq_fail(CQ_INVALID, "this rollout began without gravity for each control step");

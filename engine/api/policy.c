@@ -3,11 +3,11 @@
 #include <math.h>
 #include <string.h>
 
-// Fills a policy with defaults: no layers, nothing that it sees.
+// Fills a policy with defaults: no layers and no readouts.
 void cq_policy_init(cq_policy *policy) { *policy = (cq_policy){.cookie = CQ_COOKIE}; }
 
-// CQ_OK, or CQ_INVALID and a sentence if the layers of a policy do not fit: each takes as many numbers as the one
-// before gives, and has an activation that policies have. inputs: numbers that the first one is given.
+// CQ_OK, or CQ_INVALID and a sentence if the layers of a policy do not fit: each must take as many numbers as the one
+// before gives, and have an activation that policies have. inputs: how many numbers the first layer gets.
 static cq_status check_layers(const cq_policy *p, int64_t inputs) {
   int64_t width = inputs;
   for (int32_t l = 0; l < p->layer_count; l++) {
@@ -58,8 +58,8 @@ typedef struct Work {
   double *signals;           // {batch, actuators}; backward their gradient
 } Work;
 
-// Allocates the work memory of a policy in w: readouts of all scenes, and inputs, outputs and activations of its
-// layers for one. CQ_OK or CQ_MEMORY.
+// Allocates in w the work memory by which the host runs a policy: readouts and signals of all scenes, and the inputs
+// and layer outputs of one scene. CQ_OK or CQ_MEMORY.
 static cq_status work_take(const cq_rollout *r, const cq_policy *p, Work *w) {
   *w = (Work){.inputs = p->layers[0].in, .outputs = cq_policy_outputs(p)};
   w->signal_count = r->world->model.actuator_count;
@@ -93,8 +93,8 @@ static void load_inputs(const cq_rollout *r, const cq_policy *p, const Work *w, 
     w->value[w->observed + k] = cq_rollout_at(r) ? (now[k] - now[k - r->changing.width]) / p->interval : 0;
 }
 
-// Adjoint of load_inputs: turns the gradients of the inputs of a scene into gradients of the two readouts. The second
-// readout of the control step before has its share, which waits in changing.grad.
+// Adjoint of load_inputs: turns the gradients of the inputs of a scene, in w->grad, into gradients of the two readouts.
+// The second readout of the control step before gets a part, which stays in changing.grad until that step is reached.
 static void load_inputs_adj(cq_rollout *r, const cq_policy *p, const Work *w, int64_t scene) {
   if (w->observed) memcpy(w->observation + scene * w->observed, w->grad, (size_t)w->observed * sizeof(double));
   if (!w->changes) return;
@@ -122,8 +122,8 @@ static const double *network_values(const cq_policy *p, double *value) {
   return value;
 }
 
-// Backpropagation: w->grad ends with dL/d(outputs of the last layer); writes the gradients before it, down to the
-// inputs, and adds to those of weights and biases.
+// Backpropagation: w->grad ends with dL/d(outputs of the last layer); writes the gradients of earlier layers' outputs
+// and of the inputs before it, and adds to the gradients of weights and biases.
 static void network_adj(const cq_policy *p, const Work *w) {
   int64_t at = w->inputs + w->values - w->outputs;
   memset(w->grad, 0, (size_t)at * sizeof(double));
@@ -136,9 +136,8 @@ static void network_adj(const cq_policy *p, const Work *w) {
   }
 }
 
-// Makes one control step by the policy: reads the observation, evaluates the network for each scene, and runs the
-// engine with its signals. outputs {batch, y}: set to those of the last layer, for the reverse pass. CQ_OK or the
-// error of a step.
+// Runs one control step by the policy: reads the observation, evaluates the network for each scene, and runs the engine
+// with its signals. outputs {batch, y}: set to the outputs of the last layer. CQ_OK or the error of a step.
 static cq_status policy_step(cq_rollout *r, const cq_policy *p, const Work *w, double *outputs) {
   cq_status status = read_state(r, p, w);
   for (int32_t s = 0; s < r->def.batch && !status; s++) {
@@ -152,7 +151,7 @@ static cq_status policy_step(cq_rollout *r, const cq_policy *p, const Work *w, d
 }
 
 // Adjoint of policy_step. grad_outputs {batch, y}: gradients of the outputs of the last layer from elsewhere, or NULL.
-// Adds to the gradients of the layers, and to the adjoint of the state by way of the readouts. CQ_OK or an error.
+// Adds to the gradients of the layers and, through the readouts, to the adjoint of the state. CQ_OK or an error.
 static cq_status policy_step_adj(cq_rollout *r, const cq_policy *p, const Work *w, const double *grad_outputs) {
   const cq_backend *b = r->world->backend;
   cq_status status = cq_rollout_backward(r, &(cq_controls){.count = 1, .grad_signals = w->signals});
@@ -173,7 +172,8 @@ static cq_status policy_step_adj(cq_rollout *r, const cq_policy *p, const Work *
 
 // ---- the change of a readout ----------------------------------------------------------------------------------------
 
-// CQ_OK, or CQ_INVALID while the gradient of a policy's change must still be added to the control step before.
+// CQ_OK, or CQ_INVALID while the reverse pass of a policy that sees the change of a readout must go on: part of that
+// readout's gradient still belongs to the control step before.
 cq_status cq_policy_change_done(const cq_rollout *r) {
   if (!r->changing.pending) return CQ_OK;
   return cq_fail(CQ_INVALID,
@@ -181,8 +181,9 @@ cq_status cq_policy_change_done(const cq_rollout *r) {
                  cq_rollout_at(r));
 }
 
-// Makes room for the second readout of all control steps, if the policy has one. CQ_INVALID where the rollout is past
-// its first control step and has no such room, or one for another number of values; CQ_MEMORY.
+// Before control steps of a policy that sees the change of a readout: allocates room for that readout at all control
+// steps. CQ_OK, CQ_MEMORY, or CQ_INVALID where earlier control steps ran without such a policy or with a readout of
+// another size.
 static cq_status begin_change(cq_rollout *r, const cq_policy *p) {
   cq_policy_change *c = &r->changing;
   const int64_t width = r->def.batch * readout_count(r, p->change);
@@ -201,8 +202,8 @@ static cq_status begin_change(cq_rollout *r, const cq_policy *p) {
   return c->width ? CQ_OK : CQ_MEMORY;
 }
 
-// Before control steps go backward: CQ_OK if the forward steps kept the changes that this policy saw, else CQ_INVALID.
-// Clears the gradient of the last change unless later steps have left one there.
+// Before control steps are reversed through a policy: CQ_OK if their forward run kept the readout whose change this
+// policy sees, else CQ_INVALID. Clears changing.grad unless later control steps have left a gradient in it.
 static cq_status begin_change_adj(cq_rollout *r, const cq_policy *p) {
   cq_policy_change *c = &r->changing;
   if (!p->change) return cq_policy_change_done(r);
@@ -226,7 +227,7 @@ static cq_policy_run policy_run_of(const cq_rollout *r, const cq_policy *p, int3
 // ---- both ways ------------------------------------------------------------------------------------------------------
 
 // CQ_OK, or CQ_INVALID and a sentence that names the first output of the policy that is not finite. outputs {steps,
-// width}: from control step `first` on, of those made and of the one that failed.
+// batch, width}: of control steps from number `first` on, that of a failed step included.
 static cq_status check_outputs(const cq_rollout *r, const double *outputs, int32_t first, int64_t width,
                                int64_t steps) {
   for (int64_t k = 0; k < steps * width * r->def.batch; k++)
@@ -236,9 +237,10 @@ static cq_status check_outputs(const cq_rollout *r, const double *outputs, int32
   return CQ_OK;
 }
 
-// Makes `count` control steps with signals that the policy computes from the state before each; sets its outputs
-// {count, B, y}. A policy with a change must run from the first control step on, in any number of calls. CQ_OK,
-// CQ_INVALID for a policy that does not fit or gives a number that is not finite, CQ_MEMORY, or the error of a step.
+// Runs `count` control steps with signals that the policy computes from the state before each; sets its outputs {count,
+// B, y}. A policy that sees the change of a readout must run from the first control step on, in any number of calls.
+// CQ_OK, CQ_INVALID for a policy that does not fit or gives a number that is not finite, CQ_MEMORY, or the error of a
+// step.
 cq_status cq_rollout_run_policy(cq_rollout *r, const cq_policy *policy, int32_t count, double *outputs) {
   cq_status status = cq_rollout_ready(r, count);
   if (!status) status = check_policy(r, policy);

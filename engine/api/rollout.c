@@ -10,13 +10,13 @@ void cq_rollout_def_init(cq_rollout_def *def) {
   *def = (cq_rollout_def){.cookie = CQ_COOKIE, .batch = 1, .steps = 1, .differentiable = 1};
 }
 
-// The number of elements of a field in one scene; -1: there is no such field.
+// The number of elements of a field in one scene; -1 for an unknown field.
 int64_t cq_field_count(const cq_world *world, int32_t field) { return cq_model_field_count(&world->model, field); }
 
-// The name of a field, for error sentences.
+// The name of a field (cq_field), for error sentences.
 static const char *field_name(int32_t field) { return cq_field_describe(field)->name; }
 
-// Makes all fields of a rollout, in all scenes, those of its world, which hold until the user sets others.
+// Sets all fields of a rollout, in all scenes, to the values of its world, which hold until the user sets others.
 static void set_defaults(cq_rollout *r) {
   const cq_model *m = &r->world->model;
   for (int32_t w = 0; w < m->wall_count; w++) {
@@ -29,7 +29,7 @@ static void set_defaults(cq_rollout *r) {
   for (int32_t s = 0; s < r->def.batch; s++) r->values_next[s] = values;
 }
 
-// Frees a rollout; NULL: nothing.
+// Frees a rollout; NULL: does nothing.
 void cq_rollout_destroy(cq_rollout *r) {
   if (!r) return;
   cq_world *world = r->world;
@@ -52,7 +52,7 @@ void cq_rollout_destroy(cq_rollout *r) {
   cq_free(r);
 }
 
-// Free bytes of the host's memory, as a device would say it of its own.
+// Free bytes of the host's memory, for devices that do not report memory of their own. context: ignored.
 static int64_t host_memory(const cq_context *context) {
   (void)context;
   return cq_memory_available();
@@ -120,14 +120,14 @@ cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollo
   return CQ_OK;
 }
 
-// The memo's array of forces {steps, B, force_count, dim}: what a caller writes there and gives to cq_rollout_run is
-// not copied. NULL: the rollout is forward only.
+// The memo's array of forces {steps, B, force_count, dim}, into which a caller may write the forces that it gives to
+// cq_rollout_run, so that they are not copied. NULL: the rollout is forward only.
 double *cq_rollout_forces(cq_rollout *r) { return cq_memo_forces(r->memo); }
 // Iterations and residuals of all implicit steps so far, {steps, B, substeps, CQ_SOLVER_WIDTH}; NULL: steps are
 // explicit.
 const double *cq_rollout_solver(const cq_rollout *r) { return r->track.solver; }
 
-// Sets plan to how the rollout spends its memory: records, checkpoints, and how often steps are repeated.
+// Sets plan to how the rollout spends its memory: records, checkpoints, and how often control steps are recomputed.
 void cq_rollout_plan(const cq_rollout *r, cq_plan *plan) { *plan = *cq_memo_plan(r->memo); }
 
 // CQ_OK, or CQ_INVALID if a pinned particle starts in another cell than in the world's definition: the nodes that pins
@@ -146,13 +146,13 @@ static cq_status check_pins(const cq_model *m, const double *position) {
   return CQ_OK;
 }
 
-// Does a model have the field? 1 yes, 0 no. A material constant is there if the law of some particle reads it; it then
-// has a value for every particle.
+// Does a model have the field? 1 yes, 0 no. It has a material constant if the law of some particle reads it; the
+// constant then has a value for every particle.
 static int has_field(const cq_model *m, int32_t field) {
   return cq_field_describe(field)->owner != CQ_OWNER_CONSTANT || m->value[field];
 }
-// Does number k of a field have an effect? 1 yes, 0 no. A material constant has one if the law of its particle reads
-// it.
+// Does number k of a field (from 0, in the array of one scene) have an effect? 1 yes, 0 no. A material constant has one
+// if the law of its particle reads it.
 static int takes_value(const cq_model *m, int32_t field, int64_t k) {
   const cq_field_info *info = cq_field_describe(field);
   if (info->owner != CQ_OWNER_CONSTANT) return 1;
@@ -210,9 +210,9 @@ double cq_rollout_courant(const cq_rollout *r) {
   return courant;
 }
 
-// Begins a rollout: checks and takes the values that were set, and puts the device into the start state, or into the
-// live state of the rollout `from`: scene s goes on from scene[s] of it, or begins at its own start where that is -1.
-// from NULL: all do. CQ_OK, or the error of a value, of memory, or of a particle outside of the world.
+// Begins a rollout: checks the values that were set and hands them to the device. Scene s goes on from the live state
+// of scene[s] of the rollout `from`, or starts with its own values where scene[s] is -1, as all do if from is NULL.
+// CQ_OK, or the error of a value, of memory, or of a particle outside of the world.
 static cq_status begin(cq_rollout *r, const cq_rollout *from, const int32_t *scene) {
   r->began = r->adjoint = r->finished = r->failed = 0;
   r->changing.steps = r->changing.pending = 0;
@@ -245,8 +245,8 @@ static cq_status failed_before(const cq_rollout *r) {
   return cq_fail(CQ_INVALID, "this rollout failed at control step %d; begin it again", cq_memo_at(r->memo) + 1);
 }
 
-// CQ_OK if scenes of a rollout can go on from those of another one, which must be sound and of the same world; else an
-// error. scene {batch}: as in begin.
+// CQ_OK if the scenes of a rollout can go on from the live states of `from`, which must be of the same world, begun and
+// not failed; else an error. scene {batch}: as in begin.
 static cq_status check_from(const cq_rollout *r, const cq_rollout *from, const int32_t *scene) {
   if (from->world != r->world) return cq_fail(CQ_INVALID, "a rollout goes on from a state of its own world");
   if (from == r) return cq_fail(CQ_INVALID, "a rollout cannot go on from itself");
@@ -259,8 +259,8 @@ static cq_status check_from(const cq_rollout *r, const cq_rollout *from, const i
   return CQ_OK;
 }
 
-// CQ_OK if total Lagrangian bodies of scenes with these values {batch} have the undeformed shapes of the scenes that
-// they go on from, else CQ_INVALID.
+// CQ_OK if the total Lagrangian bodies of each scene, with these values {batch}, have the same undeformed shapes as in
+// scene[s] of `from`, from which it goes on; else CQ_INVALID.
 static cq_status check_shapes(const cq_rollout *r, const cq_values *values, const cq_rollout *from,
                               const int32_t *scene) {
   for (int32_t s = 0; s < r->def.batch; s++)
@@ -279,9 +279,9 @@ cq_status cq_rollout_begin_from(cq_rollout *r, const cq_rollout *from, const int
   return status ? status : begin(r, from, scene);
 }
 
-// At step 0 of a rollout that went on from `from`, before gradients are read: moves the adjoint of its first state to
-// that of the live state of `from`, whose adjoint has begun. from NULL: clears it. scene {B}: as in
-// cq_rollout_begin_from. CQ_OK or an error.
+// At step 0 of a rollout that went on from `from`, before gradients are read: adds the adjoint of its first state to
+// the adjoint of the live state of `from`, whose adjoint has begun, and clears it. from NULL: only clears it. scene
+// {B}: as in cq_rollout_begin_from. CQ_OK or an error.
 cq_status cq_rollout_pass_adjoint(cq_rollout *r, cq_rollout *from, const int32_t *scene) {
   cq_status status = from ? check_from(r, from, scene) : CQ_OK;
   if (!status && from) status = check_shapes(r, r->values, from, scene);
@@ -306,7 +306,7 @@ static cq_status check_finite(const cq_rollout *r, const char *what, const char 
   return CQ_OK;
 }
 
-// CQ_OK if a rollout can make `count` control steps from its live state, else CQ_INVALID and a sentence.
+// CQ_OK if a rollout can run `count` control steps from its live state, else CQ_INVALID and a sentence.
 cq_status cq_rollout_ready(const cq_rollout *r, int32_t count) {
   const int32_t at = cq_memo_at(r->memo);
   if (!r->began) return cq_fail(CQ_INVALID, "begin the rollout before its first step");
@@ -328,7 +328,8 @@ cq_status cq_rollout_ready_adjoint(const cq_rollout *r, int32_t count) {
   return CQ_OK;
 }
 
-// Makes control steps that were checked before, and notes whether the rollout failed. CQ_OK or the error of a step.
+// Runs controls->count control steps, checked before by cq_rollout_ready, and notes whether the rollout failed. CQ_OK
+// or the error of a step.
 cq_status cq_rollout_forward(cq_rollout *r, const cq_controls *controls) {
   const int32_t before = cq_memo_at(r->memo);
   const cq_status status = cq_memo_run(r->memo, controls);
@@ -338,7 +339,8 @@ cq_status cq_rollout_forward(cq_rollout *r, const cq_controls *controls) {
   return status;
 }
 
-// Reverses control steps that were checked before. CQ_OK or an error; after one of a step the rollout must begin again.
+// Reverses controls->count control steps, checked before by cq_rollout_ready_adjoint. CQ_OK or an error; after the
+// error of a step the rollout must begin again.
 cq_status cq_rollout_backward(cq_rollout *r, const cq_controls *controls) {
   const cq_status status = cq_memo_reverse(r->memo, controls, &r->rules);
   // The reverse pass failed part way through a control step: the device holds neither the state before it nor the one
@@ -347,7 +349,7 @@ cq_status cq_rollout_backward(cq_rollout *r, const cq_controls *controls) {
   return status;
 }
 
-// Makes `count` control steps with signals {count, B, actuators} and forces {count, B, force_count, dim} (NULL: none).
+// Runs `count` control steps with signals {count, B, actuators} and forces {count, B, force_count, dim} (NULL: none).
 // CQ_OK, CQ_INVALID for numbers that are not finite or too many steps, or the error of a step.
 cq_status cq_rollout_run(cq_rollout *r, int32_t count, const double *signals, const double *forces) {
   cq_status status = cq_rollout_ready(r, count);
@@ -362,7 +364,8 @@ cq_status cq_rollout_run(cq_rollout *r, int32_t count, const double *signals, co
   return status ? status : cq_rollout_forward(r, &(cq_controls){.count = count, .signals = signals, .forces = forces});
 }
 
-// Allocates *array, {steps, batch, width}, unless it is there; `what` names it in a sentence. 1, or 0 without memory.
+// Allocates *array, {steps, batch, width}, for values that change from one control step to the next, unless it is
+// allocated; `what` names it in a sentence. 1, or 0 without memory.
 int cq_step_rows_reserve(const cq_rollout *r, double **array, int64_t width, const char *what) {
   if (!*array) *array = cq_alloc((size_t)((int64_t)r->def.steps * r->def.batch * width), sizeof(double), what);
   return *array != NULL;
@@ -375,7 +378,7 @@ void cq_step_rows_copy(const cq_rollout *r, double *to, const double *from, int6
     memcpy(to + row * width, from + cq_step_row(r, row, per_scene) * width, (size_t)width * sizeof *to);
 }
 
-// The number of control steps that lead to the live state.
+// The index of the live state: how many control steps lead to it from the start.
 int32_t cq_rollout_at(const cq_rollout *r) { return cq_memo_at(r->memo); }
 // Sets health to the last failure: which particle of which scene failed at which step, and how; zeros if there was
 // none.
@@ -397,8 +400,8 @@ cq_status cq_rollout_begin_adjoint(cq_rollout *r) {
   return CQ_OK;
 }
 
-// Returns to the last state of the forward pass, where another adjoint can begin; records that are gone are made again.
-// CQ_OK or an error, after which the rollout must begin again.
+// Returns to the last state of the forward pass, where another adjoint can begin; records that were dropped are
+// recomputed. CQ_OK or an error, after which the rollout must begin again.
 cq_status cq_rollout_return(cq_rollout *r) {
   if (!r->began) return cq_fail(CQ_INVALID, "the rollout has no live state; begin it first");
   if (r->failed) return failed_before(r);
@@ -412,8 +415,8 @@ cq_status cq_rollout_return(cq_rollout *r) {
 void cq_rollout_want(cq_rollout *r, uint64_t fields) { r->wanted = fields; }
 
 // Sets how the adjoint of the state goes from one control step of a call to the one before: times discount (1 unless
-// set); not at all at multiples of window (0: everywhere); with a norm of at most `most` for each scene (INFINITY:
-// any). CQ_OK, or CQ_INVALID for one out of bounds.
+// set); times 0 at multiples of window (0: nowhere); scaled to a norm of at most `most` for each scene (INFINITY: any).
+// CQ_OK, or CQ_INVALID for a number out of bounds.
 cq_status cq_rollout_set_adjoint(cq_rollout *r, double discount, int32_t window, double most) {
   if (!(discount >= 0 && discount <= 1)) return cq_fail(CQ_INVALID, "a discount must be 0 to 1, got %g", discount);
   if (window < 0) return cq_fail(CQ_INVALID, "a window must be 0 control steps or more, got %d", window);
@@ -425,8 +428,8 @@ cq_status cq_rollout_set_adjoint(cq_rollout *r, double discount, int32_t window,
 // The norms {steps, B} of the adjoint of the state after each control step that was reversed; NULL: forward only.
 const double *cq_rollout_adjoint_norms(const cq_rollout *r) { return r->rules.norms; }
 
-// Multiplies the adjoint of the live state by what cq_rollout_set_adjoint asks for between two control steps. CQ_OK or
-// CQ_INVALID.
+// Multiplies the adjoint of the live state by the factor that cq_rollout_set_adjoint sets between two control steps,
+// for a caller that reverses them in several calls. CQ_OK or CQ_INVALID.
 cq_status cq_rollout_discount(cq_rollout *r) {
   if (!r->adjoint) return cq_fail(CQ_INVALID, "begin the adjoint before it is discounted");
   const double factor = cq_adjoint_factor(&r->rules, cq_rollout_at(r));
@@ -449,8 +452,8 @@ cq_status cq_rollout_run_adjoint(cq_rollout *r, int32_t count, double *grad_sign
 
 // ---- gradients ------------------------------------------------------------------------------------------------------
 
-// Adds the gradient of a field in one scene to out {count}, the caller's array: of a material constant from those of
-// the slots that depend on it.
+// Adds the gradient of a field in one scene to out {count}, the caller's array. The gradient of a material constant
+// follows from the gradients of the law's constants (slots) that depend on it.
 static void add_gradient(const cq_rollout *r, int32_t scene, int32_t field, double *out) {
   const cq_model *m = &r->world->model;
   const cq_gradients *g = r->world->backend->gradients(r->device, scene);
@@ -467,8 +470,8 @@ static void add_gradient(const cq_rollout *r, int32_t scene, int32_t field, doub
   }
 }
 
-// Completes the gradient of a field once the adjoint has reached step 0. CQ_OK, CQ_INVALID if the adjoint is not there
-// or the gradient was not wanted, or an error of the device.
+// Lets the device complete all gradients, once the adjoint has reached step 0, before the gradient of `field` is read.
+// CQ_OK, CQ_INVALID if the adjoint is not at step 0 or this gradient was not wanted, or an error of the device.
 cq_status cq_rollout_complete(cq_rollout *r, int32_t field) {
   if (!r->adjoint || cq_memo_at(r->memo))
     return cq_fail(CQ_INVALID, "gradients are complete at step 0; the adjoint is at step %d", cq_memo_at(r->memo));
@@ -495,8 +498,8 @@ cq_status cq_rollout_gradient(cq_rollout *r, int32_t field, double *out, int32_t
 
 // ---- readouts -------------------------------------------------------------------------------------------------------
 
-// Name, unit, meaning and rank of a quantity of readouts, a cq_field of the state or a cq_derived; NULL: there is no
-// such one.
+// Name, unit, meaning and rank of a quantity of readouts, a cq_field of the state or a cq_derived; NULL for an unknown
+// one.
 const cq_quantity_info *cq_quantity_describe(int32_t quantity) {
 #define STATE_ROW(ID, name, rank, unit, bounds, value, meaning) {#name, unit, meaning, rank},
 #define DERIVED_ROW(ID, name, rank, unit, meaning) {#name, unit, meaning, rank},
@@ -509,7 +512,7 @@ void cq_readout_init(cq_readout *readout) {
   *readout = (cq_readout){.cookie = CQ_COOKIE, .kind = CQ_READOUT_MEAN, .fields = 1u << CQ_FIELD_POSITION};
 }
 
-// The number of values of a readout in one scene: for each group, or for each listed particle of a gather.
+// The number of values of a readout in one scene: its width for each group, or for each listed particle of a gather.
 int64_t cq_readout_count(const cq_world *world, const cq_readout *readout) {
   const int64_t width = cq_readout_width(readout->kind, readout->fields, world->model.dim);
   if (readout->kind != CQ_READOUT_GATHER) return readout->group_count * width;

@@ -55,14 +55,14 @@ cq_status cq_rollout_contact_adjoint(cq_rollout *r, int32_t step, int32_t count,
 
 // ---- their velocities -----------------------------------------------------------------------------------------------
 
-// Allocates an array of wall velocities by control step, {steps, batch, walls, dim}, unless it is there. 1, or 0
+// Allocates an array of wall velocities by control step, {steps, batch, walls, dim}, unless it is allocated. 1, or 0
 // without memory.
 static int reserve(const cq_rollout *r, double **array) {
   return cq_step_rows_reserve(r, array, cq_wall_numbers(&r->world->model), "velocities of walls");
 }
 
-// Allocates velocities and places of walls for all control steps, and their gradients where the rollout has an
-// adjoint. CQ_OK or CQ_MEMORY.
+// Allocates velocities and displacements of walls for all control steps, and their gradients where the rollout is
+// differentiable. CQ_OK or CQ_MEMORY.
 static cq_status reserve_motion(cq_rollout *r) {
   cq_walls *next = &r->walls_next;
   if (!reserve(r, &next->velocity) || !reserve(r, &next->place)) return CQ_MEMORY;
@@ -73,16 +73,16 @@ static cq_status reserve_motion(cq_rollout *r) {
 // The length of a control step [time].
 static double control_dt(const cq_rollout *r) { return r->world->model.dt * r->world->model.substeps; }
 
-// How far a wall of a scene has moved along an axis from where the world has it, at the live state [length]. k: dim
-// times the wall's number, plus the axis.
+// The displacement of a wall of a scene along an axis [length], at the live state, since the world was made. k: dim
+// times the wall's index, plus the axis.
 static double place_now(const cq_rollout *r, int64_t scene, int64_t k) {
   const int64_t numbers = cq_wall_numbers(&r->world->model), at = cq_rollout_at(r);
   const int64_t row = ((at ? at - 1 : 0) * r->def.batch + scene) * numbers + k;
   return r->track.place[row] + (at ? control_dt(r) * r->track.velocity[row] : 0);
 }
 
-// Sets the displacement of each wall before each control step, from where it was at the live state of `from`, or 0.
-// scene {batch}: as in cq_rollout_begin_from.
+// Sets the displacement of each wall at the start of each control step, beginning with that at the live state of
+// `from`, or 0. scene {batch}: as in cq_rollout_begin_from.
 static void integrate(const cq_rollout *r, const cq_rollout *from, const int32_t *scene) {
   const cq_wall_track *walls = &r->track;
   double *place = r->walls_begun.place;
@@ -96,10 +96,10 @@ static void integrate(const cq_rollout *r, const cq_rollout *from, const int32_t
     place[k] = place[k - width] + dt * walls->velocity[k - width];
 }
 
-// Sets velocities of walls for each control step, in the place of CQ_FIELD_WALL_VELOCITY, from the next
-// cq_rollout_begin on: {steps, walls, dim} for all scenes (per_scene 0), or {B, steps, walls, dim} for each (1). Their
-// integral is the displacement of a moving wall. NULL: those of the field again. CQ_OK, CQ_MEMORY, or CQ_INVALID for a
-// number that is not finite.
+// Sets velocities of walls for each control step, instead of CQ_FIELD_WALL_VELOCITY, from the next cq_rollout_begin on:
+// {steps, walls, dim} for all scenes (per_scene 0), or {B, steps, walls, dim} for each (1). Their integral is the
+// displacement of a moving wall. NULL: the field's velocities again. CQ_OK, CQ_MEMORY, or CQ_INVALID for a number that
+// is not finite.
 cq_status cq_rollout_set_walls(cq_rollout *r, const double *velocity, int32_t per_scene) {
   const cq_model *m = &r->world->model;
   const int64_t steps = r->def.steps, numbers = cq_wall_numbers(m), batch = r->def.batch;
@@ -116,8 +116,8 @@ cq_status cq_rollout_set_walls(cq_rollout *r, const double *velocity, int32_t pe
   return CQ_OK;
 }
 
-// CQ_OK, or CQ_INVALID for a rollout that goes on from one whose moving walls have other velocities: where one
-// velocity holds for all times, the place of a wall is that velocity times the time.
+// CQ_OK, or CQ_INVALID for a rollout that goes on from `from` with another velocity of a moving wall, unless both have
+// velocities by control steps: the displacement of a wall with one velocity is that velocity times the time.
 static cq_status check_moving(const cq_rollout *r, const cq_rollout *from, const int32_t *scene) {
   const cq_model *m = &r->world->model;
   const int changes = r->track.velocity != NULL, changed = from->track.velocity != NULL;
@@ -135,8 +135,8 @@ static cq_status check_moving(const cq_rollout *r, const cq_rollout *from, const
   return CQ_OK;
 }
 
-// At the beginning of a rollout: makes the velocities of walls that were set last those in use, and finds their
-// displacements. from, scene: as in cq_rollout_begin_from, or NULL. CQ_OK or CQ_INVALID (check_moving).
+// At the beginning of a rollout: puts the velocities of walls that were set last into use, and computes the
+// displacements of moving walls. from, scene: as in cq_rollout_begin_from, or NULL. CQ_OK or CQ_INVALID (check_moving).
 cq_status cq_walls_begin(cq_rollout *r, const cq_rollout *from, const int32_t *scene) {
   cq_wall_track *track = &r->track;
   if (r->walls_changed) {
@@ -171,7 +171,7 @@ cq_status cq_walls_pass_adjoint(const cq_rollout *r, cq_rollout *from, const int
   return CQ_OK;
 }
 
-// Clears the gradients of wall impulses, velocities and places.
+// When an adjoint begins: clears the gradients of wall impulses, velocities and displacements.
 void cq_walls_begin_adjoint(cq_rollout *r) {
   r->track.grad_impulse = NULL;
   if (r->grad_impulse) memset(r->grad_impulse, 0, (size_t)(r->def.steps * impulse_count(r)) * sizeof(double));

@@ -8,8 +8,8 @@
 // 6,400 (tests/bench); more cores move that up, to an extent that was not measured.
 enum { AUTO_CUDA_PARTICLES = 20000 };
 
-// Makes the context of a world on a GPU if there is one and it pays, else on the CPU. That is a choice and no failure:
-// why {size} is set to the reason, for the world's description. CQ_OK or an error of the CPU.
+// Makes the context of a world on a GPU if there is one and it pays, else on the CPU; no GPU is no error. why {size}:
+// set to the reason for the CPU, for the world's description. CQ_OK or an error of the CPU.
 static cq_status open_gpu_or_cpu(cq_world *world, char *why, size_t size) {
   const long long particles = (long long)world->model.particle_count;
   if (particles >= AUTO_CUDA_PARTICLES) {
@@ -24,7 +24,7 @@ static cq_status open_gpu_or_cpu(cq_world *world, char *why, size_t size) {
   return world->backend->context_create(&world->model, &world->context);
 }
 
-// What a model has that only the CPU does, as a sentence with a remedy; NULL: nothing.
+// If a model needs a feature that only the CPU has: the sentence that says so, with a remedy; else NULL.
 static const char *only_on_cpu(const cq_model *m) {
   if (cq_is_implicit(m)) return "implicit steps are made on the CPU only; take device = \"cpu\"";
   if (cq_keeps_unresolved(m))
@@ -36,7 +36,7 @@ static const char *only_on_cpu(const cq_model *m) {
 }
 
 // Chooses the device of a world by its kind (CQ_DEVICE_...) and makes its context. CQ_OK, or an error: the device is
-// missing, or cannot do what the model asks for.
+// missing, or lacks a feature that the model needs.
 static cq_status open_device(cq_world *world, int32_t kind) {
   const char *refused = only_on_cpu(&world->model);
   if (refused && kind == CQ_DEVICE_CUDA) return cq_fail(CQ_UNSUPPORTED, "%s", refused);
@@ -73,7 +73,7 @@ cq_status cq_world_create(const cq_world_def *def, cq_world **out) {
   return CQ_OK;
 }
 
-// Frees a world and its rollouts; NULL: nothing.
+// Frees a world and its rollouts; NULL: does nothing.
 void cq_world_destroy(cq_world *world) {
   if (!world) return;
   while (world->rollouts) cq_rollout_destroy(world->rollouts);
@@ -90,7 +90,7 @@ double cq_world_courant(const cq_world *world, int32_t weighed) {
 // The rate at which particles lose the motion that the grid does not resolve [1/time] (E123); 0: they lose all of it in
 // each step (APIC).
 double cq_world_residual_decay(const cq_world *world) { return world->model.residual_decay; }
-// The device of a world in a few words, and why it was taken.
+// The device of a world in a few words for people, with the reason where it was chosen automatically.
 const char *cq_world_device(const cq_world *world) { return world->description; }
 // The kind of device that a world is on: CQ_DEVICE_CPU or CQ_DEVICE_CUDA.
 int32_t cq_world_device_kind(const cq_world *world) {
@@ -107,7 +107,7 @@ void cq_world_timers(cq_world *world, double seconds[14], int32_t reset) {
   world->backend->timers(world->context, seconds, reset);
 }
 
-// The name of a phase of the timers, "" for one that there is not.
+// The name of a phase of the timers (CQ_PHASE_...), "" for an unknown one.
 const char *cq_phase_name(int32_t phase) {
   static const char *const names[CQ_PHASE_COUNT] = {"sort", "p2g", "grid", "g2p", "g2p_adj", "grid_adj", "p2g_adj",
                                                     "readout", "actuation", "stress", "tensors", "assembly",

@@ -45,7 +45,8 @@ struct cq_rollout {
   cq_walls walls_begun, walls_next;   // of the last begin, for the next one
   int32_t walls_set;          // walls_next holds velocities
   int32_t walls_changed;      // and they were set since the last begin
-  // {batch, walls, dim}: what displacements of walls at the end get from rollouts that went on from here; NULL: nothing
+  // {batch, walls, dim}: gradient of the displacements of walls at the end, from rollouts that went on from this one
+  // (cq_rollout_pass_adjoint); NULL: none
   double *grad_place_end;
   double *grad_impulse;       // as track.impulse
   // {steps, batch, dim} of the last begin, for the next one; as walls_set and walls_changed
@@ -56,11 +57,12 @@ struct cq_rollout {
   int32_t began, adjoint, finished, failed;
 };
 
-// CQ_OK if a rollout can make `count` control steps from its live state, else CQ_INVALID and a sentence.
+// CQ_OK if a rollout can run `count` control steps from its live state, else CQ_INVALID and a sentence.
 cq_status cq_rollout_ready(const cq_rollout *r, int32_t count);
 // CQ_OK if the last `count` control steps of a rollout can be reversed, else CQ_INVALID and a sentence.
 cq_status cq_rollout_ready_adjoint(const cq_rollout *r, int32_t count);
-// Completes the gradient of a field once the adjoint has reached the start. CQ_INVALID if it was not wanted.
+// Lets the device complete all gradients, once the adjoint has reached step 0, before that of `field` is read.
+// CQ_INVALID before step 0, or if this gradient was not wanted.
 cq_status cq_rollout_complete(cq_rollout *r, int32_t field);
 // What walls.c does when a rollout is created, begins, passes its adjoint on, begins its adjoint and is destroyed.
 cq_status cq_walls_open(cq_rollout *r);
@@ -75,7 +77,8 @@ void cq_gravity_close(cq_rollout *r);
 // Values that change from one control step to the next: arrays {steps, batch, width}, from rows of the user, which are
 // {steps, width} for all scenes (per_scene 0) or {batch, steps, width} for each (1).
 
-// Allocates *array, {steps, batch, width}, unless it is there; `what` names it in a sentence. 1, or 0 without memory.
+// Allocates *array, {steps, batch, width}, unless it is allocated; `what` names it in a sentence. 1, or 0 without
+// memory.
 int cq_step_rows_reserve(const cq_rollout *r, double **array, int64_t width, const char *what);
 // Copies the rows of the user, `from`, to `to`, {steps, batch, width}.
 void cq_step_rows_copy(const cq_rollout *r, double *to, const double *from, int64_t width, int32_t per_scene);
@@ -86,11 +89,13 @@ static inline int64_t cq_step_row(const cq_rollout *r, int64_t row, int32_t per_
 }
 // CQ_OK, or CQ_INVALID and a sentence for a readout that this rollout cannot make.
 cq_status cq_readout_check(const cq_rollout *r, const cq_readout *q);
-// CQ_OK, or CQ_INVALID while the gradient of a policy's change must still be added to the control step before.
+// CQ_OK, or CQ_INVALID while the reverse pass of a policy that sees the change of a readout must go on.
 cq_status cq_policy_change_done(const cq_rollout *r);
-// Makes control steps that were checked before, and notes whether the rollout failed. CQ_OK or the error of a step.
+// Runs control steps, checked before by cq_rollout_ready, and notes whether the rollout failed. CQ_OK or the error of a
+// step.
 cq_status cq_rollout_forward(cq_rollout *r, const cq_controls *controls);
-// Reverses control steps that were checked before. After an error the rollout must begin again.
+// Reverses control steps, checked before by cq_rollout_ready_adjoint. After the error of a step the rollout must begin
+// again.
 cq_status cq_rollout_backward(cq_rollout *r, const cq_controls *controls);
 
 #endif

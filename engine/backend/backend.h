@@ -48,12 +48,12 @@ typedef struct cq_policy_run {
   const double *grad_outputs;            // backward the same; NULL: none
   int32_t changes;                       // numbers of a scene whose change the policy sees
   double *kept;                          // {steps of the rollout, batch, changes}: them, written forward, read backward
-  // {batch, changes} backward: on its way to those before the control step before the live state
+  // {batch, changes} backward: gradient of the numbers one control step before the live state, until they are reached
   double *grad_kept;
 } cq_policy_run;
 
-// What walls and gravity do, and walls give, at each control step of a rollout: arrays {steps, batch, ...}, of which a
-// device takes those of the control step that it makes. Owned by the rollout.
+// Motion of walls, gravity, and impulses of walls at each control step of a rollout: arrays {steps, batch, ...}, of
+// which a device uses the rows of the control step that it runs. Owned by the rollout.
 typedef struct cq_wall_track {
   // {.., walls, dim}: velocity in a control step, and the way that moving walls have made before it; NULL: none changes
   const double *velocity, *place;
@@ -71,13 +71,13 @@ typedef struct cq_wall_track {
 // How the adjoint of the state goes from one control step to the one before it.
 typedef struct cq_adjoint_rules {
   double discount;   // factor between two control steps
-  int32_t window;    // control steps: none goes from one at a multiple of it to the one before; 0: all do
-  double most;       // norm of each scene's, which is scaled to it where it is larger; INFINITY: any
+  int32_t window;    // control steps; at its multiples the adjoint is set to 0; 0: never
+  double most;       // largest norm of a scene's adjoint, to which a longer one is scaled; INFINITY: any
   double *norms;     // {steps, batch} after each control step, before they are scaled; NULL: not asked for
 } cq_adjoint_rules;
 
-// The factor by which the adjoint goes from control step `at` to the one before it: the discount, or 0 at the multiples
-// of the window.
+// The factor by which the adjoint of the state after `at` control steps is multiplied before it goes on to the control
+// step before: the discount, or 0 at the multiples of the window.
 static inline double cq_adjoint_factor(const cq_adjoint_rules *rules, int32_t at) {
   return rules->window && at && at % rules->window == 0 ? 0 : rules->discount;
 }
@@ -94,8 +94,8 @@ typedef struct cq_controls {
   const cq_policy_run *policy_run;
   double *policy_signals;                // {count, batch, actuators}
   const cq_wall_track *track;            // of the whole rollout
-  // backward, NULL: exact. Between two of the control steps a device takes the factor; before each it notes the norms,
-  // and scales what is longer than the most.
+  // backward, NULL: exact. Between two of the control steps a device multiplies the adjoint by cq_adjoint_factor;
+  // before each it notes the norms, and scales an adjoint that is longer than `most`.
   const cq_adjoint_rules *rules;
 } cq_controls;
 
@@ -136,7 +136,8 @@ typedef struct cq_backend {
   cq_status (*begin_adjoint)(cq_device *device, uint64_t wanted);
   cq_status (*reverse)(cq_device *device, const cq_controls *controls, cq_record *const *records, int32_t *steps_done);
   cq_status (*discount_adjoint)(cq_device *device, double factor);         // of the live state, times a factor; 0: none
-  // At step 0: the adjoint of the first states that are live states of `from` goes there; from NULL: nowhere.
+  // At step 0: adds the adjoints of first states that are live states of `from` to the adjoints of these and clears
+  // them; from NULL: only clears them.
   cq_status (*pass_adjoint)(cq_device *device, cq_device *from, const int32_t *scene);
   cq_status (*finish)(cq_device *device);                                  // at step 0: gradients are complete
   const cq_gradients *(*gradients)(const cq_device *device, int32_t scene);
@@ -145,7 +146,7 @@ typedef struct cq_backend {
   cq_status (*read)(cq_device *device, const cq_readout *readout, int64_t count, double *out);
   cq_status (*read_adjoint)(cq_device *device, const cq_readout *readout, int64_t count, const double *grad_out);
 
-  // OPTIONAL: 1: takes a policy in controls; else api asks it step by step
+  // OPTIONAL: 1: the device runs a policy in controls; else api evaluates the policy between control steps
   int32_t runs_policies;
   // OPTIONAL: bytes that its memo may count on; NULL: those of the host
   int64_t (*memory_available)(const cq_context *context);

@@ -32,8 +32,8 @@ static void flush_folder(char *path) {
   close(folder);
 }
 
-// Writes bytes into a new or emptied file, and if durable flushes it to disk; NULL, or on failure the words that end
-// "cannot ...", with errno.
+// Writes bytes into a new or emptied file, and if durable flushes it to disk. Returns NULL, or on failure the end of
+// the sentence "FILE cannot ...", with errno.
 static const char *write_file(const char *path, const void *bytes, int64_t size, int durable) {
   int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file < 0) return "be opened";
@@ -47,14 +47,15 @@ static const char *write_file(const char *path, const void *bytes, int64_t size,
   return failed;
 }
 
-// Is this path a device or a pipe? It is written to as it is: to rename a file over it would take it away.
+// Is this path a device or a pipe? cq_file_replace writes to it directly, since renaming a file over it would remove
+// it.
 static int is_special(const char *path) {
   struct stat status;
   return stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
 }
 
-// CQ_IO, with the sentence that a file could not be replaced; failed: as write_file returns it, with the reason in
-// errno.
+// Leaves the sentence that a file could not be replaced, and returns CQ_IO. failed: as write_file returns it, with the
+// reason in errno.
 static cq_status refuse(const char *path, const char *failed) {
   int cause = errno;
   const char *slash = strrchr(path, '/');

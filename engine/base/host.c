@@ -9,7 +9,7 @@
 
 static atomic_int interrupt_wanted;
 
-// Asks running rollouts to stop at the next control step (1), or takes it back (0).
+// Asks running rollouts to stop at the next control step (on = 1), or takes that wish back (0).
 void cq_interrupt(int32_t on) { atomic_store(&interrupt_wanted, on); }
 // Are running rollouts asked to stop?
 int32_t cq_interrupted(void) { return atomic_load(&interrupt_wanted); }
@@ -26,7 +26,8 @@ double cq_clock(void) {
 static double clock_begun, ticks_begun;
 static int counts;
 
-// The present count of the fastest clock: cycles of the processor where they are steady, else seconds.
+// The present count of the fastest clock: processor cycles (the time stamp counter) where they have one constant rate,
+// else seconds of cq_clock.
 static double count(void) {
 #if defined(__x86_64__)
   if (counts) return (double)__builtin_ia32_rdtsc();
@@ -34,8 +35,8 @@ static double count(void) {
   return cq_clock();
 }
 
-// When the program is loaded: chooses the fastest clock, and notes its count and the time, from which cq_tick finds its
-// speed.
+// Runs when the program is loaded: chooses the fastest clock, and notes its count and the time, from which cq_tick
+// finds how long a count takes.
 __attribute__((constructor)) static void begin_ticks(void) {
 #if defined(__x86_64__)
   unsigned a, b, c, d;
@@ -45,7 +46,7 @@ __attribute__((constructor)) static void begin_ticks(void) {
   ticks_begun = count();
 }
 
-// The count of the fastest clock there is, which the timers of phases read.
+// The count of the fastest clock there is. Timers take differences of it, times cq_tick for seconds.
 double cq_ticks(void) { return count(); }
 
 // The time of one count of cq_ticks [s], the more precise the longer the program runs.

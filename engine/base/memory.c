@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Memory of zeros for `count` elements of `size` bytes, aligned for vectors; NULL, with a sentence, without memory. It
-// is calloc's, whose fresh pages cost nothing until they are touched, as a large and mostly empty grid needs; calloc's
-// own pointer is kept just below the aligned one.
+// Zeroed memory for `count` elements of `size` bytes, aligned for vectors; NULL, with a sentence that names `what`,
+// when memory is exhausted. It is calloc's, whose fresh pages cost nothing until they are touched, as a large and
+// mostly empty grid needs; calloc's own pointer is kept just below the aligned one.
 void *cq_alloc(size_t count, size_t size, const char *what) {
   const size_t extra = CQ_ALIGNMENT + sizeof(void *);
   if (size && count > (SIZE_MAX - extra) / size) {
@@ -34,7 +34,8 @@ void cq_free(void *memory) {
   free(base);
 }
 
-// A number of bytes in the largest unit in which it is at least 1 (999.5 of one are of the next), as people write it.
+// A number of bytes in the largest unit (bytes, KiB, ... TiB) in which it is at least 1, for people to read; 999.5 or
+// more of one unit are given in the next.
 cq_amount cq_amount_of(double bytes) {
   static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
   if (bytes == 1) return (cq_amount){bytes, "byte"};

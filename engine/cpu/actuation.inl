@@ -1,16 +1,17 @@
-// actuation: from the signals and forces of one control step to the rows of each particle, and the adjoint: the stress
-// sigma = sum_a w_pa u_a S_a, the force, and pressure times area, which F turns into a force at every engine step. A
-// weight row is one actuator on one chunk: the weights of its sixteen particles, and the entries that these weights
-// belong to.
+// actuation: from the signals u and forces of one control step to the actuation numbers of each particle: the stress
+// sigma = sum_a w_pa u_a S_a, the force, and pressure times area, which F turns into a force at every engine step; and
+// the adjoint. A weight row is one actuator on one chunk: the weights of the chunk's sixteen particles, and the user's
+// entries that these weights belong to.
 
-// Entry (row, column) of the symmetric direction matrix S of an actuator.
+// Returns entry (row, column) of S, the symmetric direction matrix of an actuator [stress at signal 1].
 CQ_INLINE double direction_at(const cq_model *m, const int32_t actuator, const int row, const int column) {
   return m->actuator_direction[((int64_t)actuator * CQ_DIM + row) * CQ_DIM + column];
 }
 
-// The weight row, from `first` on, that belongs to an actuator and has `lane` free; a new row if there is none. hint:
-// the row tried first, behind the last one found, since particles of a chunk mostly have the same actuators in the
-// same order.
+// Returns the index of a weight row (the weights of one actuator on the 16 particles of a chunk) of `actuator` that has
+// no entry yet for particle `lane`, 0 to 15, of the chunk; appends a row if there is none. first, count: index of the
+// chunk's first row, and how many rows it has so far. hint: number within the chunk of the row tried first, the one
+// after the last row found, because particles of a chunk mostly list the same actuators in the same order.
 static int64_t find_weight_row(cq_scene *s, const int64_t first, int32_t *count, const int32_t hint,
                                const int32_t actuator, const int lane) {
   for (int32_t k = 0, at = hint; k < *count; k++, at++) {
@@ -24,8 +25,8 @@ static int64_t find_weight_row(cq_scene *s, const int64_t first, int32_t *count,
   return weight_row;
 }
 
-// Makes the weight rows of the chunks of a range, in the order of the live state; the rows of a chunk follow those of
-// the chunk before.
+// Builds the weight rows (as in find_weight_row) of all chunks in a range of chunks, in the particle order of the live
+// state: once after each sort. The rows of a chunk follow those of the chunk before.
 static void make_weight_rows(cq_scene *s, const int32_t range) {
   const cq_model *m = s->model;
   const cq_arrangement *a = s->arrangement;
@@ -47,8 +48,8 @@ static void make_weight_rows(cq_scene *s, const int32_t range) {
   s->rows_sorted_at[range] = a->sorted_at;
 }
 
-// Sets the rows FORCE of chunk c to the forces that the script gives in this control step. Cables and chambers add to
-// them.
+// Sets the components FORCE in `chunk`, the actuation numbers of chunk c, to the forces that the user gives in this
+// control step; 0 for particles without one. Cables and chambers add to them later.
 static void load_forces(const cq_scene *s, const int32_t c, real *chunk) {
   for (int l = 0; l < CQ_CHUNK; l++) {
     const int32_t p = s->arrangement->order[c * CQ_CHUNK + l],
@@ -57,8 +58,9 @@ static void load_forces(const cq_scene *s, const int32_t c, real *chunk) {
   }
 }
 
-// Sets the rows PRESSURE of chunk c to the sum of p N A over the surface entries of each particle, in the undeformed
-// body. F turns it into a force at every engine step.
+// Sets the components PRESSURE in `chunk`, the actuation numbers of chunk c, to the sum of p N A over the surface
+// entries of each particle: p the actuator's signal, N A the undeformed area vector. F turns it into a force at every
+// engine step.
 static void load_pressure(const cq_scene *s, const int32_t c, real *chunk) {
   const cq_surfaces *surfaces = &s->model->surfaces;
   for (int l = 0; l < CQ_CHUNK; l++) {
@@ -70,7 +72,7 @@ static void load_pressure(const cq_scene *s, const int32_t c, real *chunk) {
   }
 }
 
-// Adjoint of load_pressure: adds the gradients of pressures of chunk c to those of signals {actuators}.
+// Adjoint of load_pressure: from the gradients of PRESSURE in `chunk`, adds to the gradients of signals {actuators}.
 static void load_pressure_adj(const cq_scene *s, const int32_t c, const real *chunk, double *signals) {
   const cq_surfaces *surfaces = &s->model->surfaces;
   for (int l = 0; l < CQ_CHUNK; l++) {
@@ -82,8 +84,8 @@ static void load_pressure_adj(const cq_scene *s, const int32_t c, const real *ch
   }
 }
 
-// Sets s->actuation of a range: stresses, forces and pressures of its particles by the signals and forces of the
-// running control step.
+// Sets s->actuation for a range of chunks: active stress, force, and pressure times area of each particle, from the
+// signals and forces of the running control step. Chunks without an actuated particle are skipped.
 static void load_actuation(cq_scene *s, int32_t range) {
   const cq_model *m = s->model;
   const cq_arrangement *a = s->arrangement;
@@ -112,7 +114,8 @@ static void load_actuation(cq_scene *s, int32_t range) {
   }
 }
 
-// The dot product of sixteen numbers, in double, in an order that vectors can keep.
+// Returns the dot product of the 16 numbers x and y of a chunk, in double, summed pairwise, an order that vector
+// instructions can keep.
 CQ_INLINE double dot_of_chunk(const real *x, const real *y) {
   double part[CQ_CHUNK];
   for (int l = 0; l < CQ_CHUNK; l++) part[l] = (double)s_value(x[l]) * (double)s_value(y[l]);
@@ -121,9 +124,9 @@ CQ_INLINE double dot_of_chunk(const real *x, const real *y) {
   return part[0];
 }
 
-// Adjoint of load_actuation for a range of chunks, beside other ranges at the same time: adds s->actuation_adj of its
-// chunks, gradients of stresses, forces and pressures, to the range's row of s->signals_partial, which sum_signals adds
-// up, to s->forces_adj, and to the gradients of weights where they are wanted; then clears it.
+// Adjoint of load_actuation for a range of chunks, which may run beside other ranges: from s->actuation_adj (gradients
+// of stresses, forces and pressures) adds to the range's row of s->signals_partial, which sum_signals adds up, to
+// s->forces_adj, and to the gradients of actuation weights if they are wanted; then clears s->actuation_adj.
 static void load_actuation_adj(cq_scene *s, int32_t range) {
   const cq_model *m = s->model;
   const cq_arrangement *a = s->arrangement;

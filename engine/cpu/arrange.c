@@ -6,14 +6,14 @@
 
 enum {
   REACH_BELOW = CQ_MARGIN,          // nodes below a base cell that its particles may reach
-  REACH_ABOVE = 2 + CQ_MARGIN,      // and above
+  REACH_ABOVE = 2 + CQ_MARGIN,      // nodes above it
   ROW_TAIL = 1,                     // a row is four nodes, a stencil three: one more is read, with weight zero
 };
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
-// Grows an array to hold `wanted` elements of `size` bytes: a new one is all zero, the old contents are lost. CQ_OK,
-// or CQ_MEMORY with a sentence that names `what`.
+// Makes *array hold at least `wanted` elements of `size` bytes: where *capacity (in elements) is less, replaces it by a
+// larger array of zeros, and the old contents are lost. CQ_OK, or CQ_MEMORY with a sentence that names `what`.
 static cq_status reserve_zero(void **array, int64_t *capacity, int64_t wanted, size_t size, const char *what) {
   if (*capacity >= wanted) return CQ_OK;
   const int64_t room = wanted + wanted / 4;
@@ -23,8 +23,8 @@ static cq_status reserve_zero(void **array, int64_t *capacity, int64_t wanted, s
   return *array ? CQ_OK : CQ_MEMORY;
 }
 
-// Grows two arrays of grid nodes alike, of `size` bytes a node; the second one only if wanted_second is 1. Contents
-// are lost. CQ_OK or CQ_MEMORY.
+// As reserve_zero, for two arrays over grid nodes that share one capacity; `second` grows only if wanted_second is 1.
+// wanted: number of nodes; size: bytes of a node. CQ_OK or CQ_MEMORY.
 static cq_status reserve_two(void **array, void **second, int wanted_second, int64_t *capacity, int64_t wanted,
                              size_t size) {
   int64_t other = *capacity;
@@ -34,7 +34,8 @@ static cq_status reserve_two(void **array, void **second, int wanted_second, int
   return status;
 }
 
-// Makes slabs and grids large enough for the live arrangement. Called by one thread. CQ_OK or CQ_MEMORY.
+// Makes all arrays over grid nodes large enough for the live arrangement: the slab (private node array that particles
+// scatter to) of each range of chunks, and the shared grids. Called by one thread. CQ_OK or CQ_MEMORY.
 cq_status cq_arrange_reserve(cq_scene *s) {
   const cq_arrangement *a = s->arrangement;
   const size_t node = 4 * (size_t)s->kernels->real_bytes;
@@ -59,16 +60,17 @@ cq_status cq_arrange_reserve(cq_scene *s) {
 
 // ---- order ----------------------------------------------------------------------------------------------------------
 
-// Particles are sorted by base cell, first axis slowest, those of a cell in the order they had. A counting sort deals
-// them to planes of one x, then each plane is sorted by z, and by y. All of it is stable, so the order is the same
-// however the work is split; and none of it is proportional to the volume of the window.
+// Particles are sorted by base cell, first axis slowest; particles of one cell keep their order. A counting sort deals
+// them to planes of one x, then each plane is sorted by z, and by y. All of these sorts are stable, so the order does
+// not depend on how the work is split; and none of them takes time proportional to the volume of the window.
 
-// of the base cells of all particles
+// the bounding box of base nodes, both ends included; z of the last axis stands at 2
 typedef struct box {
   int32_t lower[3], upper[3];
 } box;
 
-// The box of the base nodes of all ranges, from what find_bases has found for each.
+// Returns the bounding box of the base nodes (lowest nodes of the stencils) of all particles, joined from the boxes of
+// all ranges of chunks in s->partial, which find_bases has set.
 static box join_boxes(const cq_scene *s) {
   box all = {{INT32_MAX, INT32_MAX, INT32_MAX}, {INT32_MIN, INT32_MIN, INT32_MIN}};
   for (int32_t r = 0; r < s->ranges; r++)
@@ -79,26 +81,27 @@ static box join_boxes(const cq_scene *s) {
   return all;
 }
 
-// The base node of a particle slot along an axis: 0, 1, or 2 for the last axis. Unsigned, for dividing a signed number
-// takes longer.
+// Returns the coordinate of the base node (lowest node of the stencil) of the particle in `slot`, along axis 0, 1, or 2
+// for the last axis, also in 2D. base: s->base. Unsigned arithmetic, because dividing signed numbers takes longer.
 static int32_t base_at(const int32_t *base, int32_t slot, uint32_t axis) {
   return base[((uint32_t)slot / CQ_CHUNK * 3 + axis) * CQ_CHUNK + (uint32_t)slot % CQ_CHUNK];
 }
 
-// The first particle slot of a range.
+// Returns the first particle slot (index in the sorted order) of a range of chunks.
 static int32_t range_begin(const cq_scene *s, int32_t range) { return s->range_start[range] * CQ_CHUNK; }
 
-// One past the last particle slot of a range, without padding.
+// Returns one past the last particle slot of a range of chunks, without the padding slots at the end.
 static int32_t range_end(const cq_scene *s, int32_t range) {
   const int32_t end = s->range_start[range + 1] * CQ_CHUNK;
   return end < cq_scene_spatial_end(s) ? end : cq_scene_spatial_end(s);
 }
 
-// The counters of a range, one for each plane of the grid, by which its particles are sorted.
+// Returns row number `range` of s->tally, counters for a counting sort of a range's particles by the coordinate of
+// their base nodes along an axis. sort_planes uses the row of a worker's rank.
 static int32_t *tally_of(const cq_scene *s, int32_t range) { return s->tally + range * s->tally_stride; }
 
-// Counts the particles of a range in each plane of base nodes, those with one x, in the range's counters. b: box of
-// all base nodes.
+// First step of the sort along x, for a range of chunks: counts its particles by plane, all base nodes with the same x,
+// in the range's row of counters (tally_of). b: bounding box of all base nodes.
 static void count_planes(const cq_scene *s, int32_t range, const box *b) {
   const int32_t *base = s->base, end = range_end(s, range), lower = b->lower[0];
   int32_t *tally = tally_of(s, range);
@@ -106,8 +109,8 @@ static void count_planes(const cq_scene *s, int32_t range, const box *b) {
   for (int32_t slot = range_begin(s, range); slot < end; slot++) tally[base_at(base, slot, 0) - lower]++;
 }
 
-// From the counts of all ranges: sets s->plane to the first slot of each plane of base nodes, and the counters of each
-// range to the slot of its first particle in each plane.
+// Second step of the sort along x, from the counts of all ranges: sets s->plane to the first new slot of each plane,
+// and replaces each range's counts by the new slots of its first particle in each plane.
 static void place_planes(cq_scene *s, const box *b) {
   const int32_t planes = b->upper[0] - b->lower[0] + 1;
   int32_t sum = s->first_chunk * CQ_CHUNK;
@@ -122,26 +125,26 @@ static void place_planes(cq_scene *s, const box *b) {
   s->plane[planes] = sum;
 }
 
-// The array that place_slots fills: slots of all ranges, sorted by plane of the grid. Each plane is then sorted along
-// its other axes (once in 2D, twice in 3D), from one of two arrays to the other, so that the order ends in s->source.
+// Returns the array into which place_slots writes the old slots, sorted by plane. Each plane is then sorted along its
+// other axes (one in 2D, two in 3D), from s->source to s->source_other or back, so that the result ends in s->source.
 static int32_t *slots_by_plane(const cq_scene *s) { return s->model->dim == 3 ? s->source : s->source_other; }
 
-// Counting sort of a range's slots by the plane of their base node, into slots_by_plane. Its counters are those of
-// place_planes.
+// Third step of the sort along x, for a range of chunks: writes its old slots into slots_by_plane, at the new slots
+// that place_planes has set for each plane.
 static void place_slots(cq_scene *s, int32_t range, const box *b) {
   const int32_t *base = s->base, end = range_end(s, range), lower = b->lower[0];
   int32_t *tally = tally_of(s, range), *out = slots_by_plane(s);
   for (int32_t slot = range_begin(s, range); slot < end; slot++) out[tally[base_at(base, slot, 0) - lower]++] = slot;
 }
 
-// some slots to be sorted by counting
+// a counting sort of some slots: s->base, the box of base nodes, how many slots, and counters
 typedef struct {
   const int32_t *base;
   const box *b;
   int32_t count, *tally;
 } sorting;
 
-// Stable counting sort of slots by their base node's coordinate along an axis, from `in` to `out`.
+// Stable counting sort of s->count slots by the coordinate of their base node along `axis`, from `in` to `out`.
 static void sort_along(const sorting *s, uint32_t axis, const int32_t *in, int32_t *out) {
   const int32_t *base = s->base, lower = s->b->lower[axis], size = s->b->upper[axis] - lower + 1, count = s->count;
   int32_t *tally = s->tally;
@@ -155,7 +158,8 @@ static void sort_along(const sorting *s, uint32_t axis, const int32_t *in, int32
   for (int32_t k = 0; k < count; k++) out[tally[base_at(base, in[k], axis) - lower]++] = in[k];
 }
 
-// Sorts the planes that begin in this worker's share of the particles.
+// Sorts the slots of each plane along its other axes, into s->source. Each worker sorts the planes whose first slot
+// lies in its share of the particles.
 static void sort_planes(cq_scene *s, const cq_worker *worker, const box *b) {
   int begin, end;
   cq_worker_share(worker, (int)cq_scene_spatial_count(s), &begin, &end);
@@ -173,16 +177,16 @@ static void sort_planes(cq_scene *s, const cq_worker *worker, const box *b) {
 
 // ---- columns --------------------------------------------------------------------------------------------------------
 
-// The row of s->reach of a range of particles and plane x of the window, the box of nodes in use: first the interval of
-// columns y of the plane that its particles can reach; then, for each column y at row + 1 + y, the interval of their
-// base nodes along the last axis. An interval is empty where lower is above upper. add_reach fills the row.
+// Returns the row of s->reach for a range of chunks and plane x, from 0, of the window (the box of nodes in use).
+// row[0]: the interval of columns y of that plane that the range's particles can reach; row[1 + y]: the interval of
+// their base nodes along the last axis in column y. An interval with lower above upper is empty. add_reach fills rows.
 static cq_reach *reach_of(const cq_scene *s, const cq_arrangement *a, int32_t range, int32_t x) {
   const int32_t ny = s->model->dim == 3 ? a->size[1] : 1;
   return s->reach + (s->reach_start[range] + x - a->slab_lower[range]) * (1 + ny);
 }
 
-// Finds the planes of the window that each range scatters into, sets the slabs of the arrangement, and makes room for
-// the reach of their columns. CQ_OK or CQ_MEMORY.
+// Sets a->slab_lower and a->slab_size, the planes of the window that each range of chunks can scatter to, and makes
+// room for the rows of s->reach. Reads s->plane, and of reference grids s->partial. CQ_OK or CQ_MEMORY.
 static cq_status set_slabs(cq_scene *s, cq_arrangement *a) {
   const int32_t ny = s->model->dim == 3 ? a->size[1] : 1;
   int64_t rows = 0;
@@ -205,8 +209,9 @@ static cq_status set_slabs(cq_scene *s, cq_arrangement *a) {
   return reserve_zero((void **)&s->reach, &s->reach_capacity, rows * (1 + ny), sizeof *s->reach, "grid columns");
 }
 
-// Adds base nodes of a range to the reach of the columns around them. at: their column (x, y) in the window; bases:
-// lowest and highest along the last axis.
+// Adds particles to the rows of s->reach of a range: their base nodes lie in column at = (x, y) of the window, from
+// bases.lower to bases.upper along the last axis, and they can reach columns from REACH_BELOW below to REACH_ABOVE
+// above it.
 static void add_reach(const cq_scene *s, const cq_arrangement *a, int32_t range, const int32_t at[2], cq_reach bases) {
   const int flat = s->model->dim == 2;
   const int32_t from = flat ? 0 : at[1] - REACH_BELOW, to = flat ? 0 : at[1] + REACH_ABOVE;
@@ -222,8 +227,8 @@ static void add_reach(const cq_scene *s, const cq_arrangement *a, int32_t range,
   }
 }
 
-// Finds for each column the lowest and highest base node of a range's particles, which are sorted: those of one (x, y)
-// follow each other, lowest base first.
+// Fills the rows of s->reach of a range of chunks from its particles, which are sorted: those with base nodes in one
+// column (x, y) follow each other, lowest base node along the last axis first.
 static void find_reach(const cq_scene *s, const cq_arrangement *a, int32_t range) {
   const int32_t *base = s->base, *source = s->source, end = range_end(s, range);
   for (int32_t x = 0; x < a->slab_size[range]; x++) *reach_of(s, a, range, a->slab_lower[range] + x) = (cq_reach){1, 0};
@@ -237,8 +242,7 @@ static void find_reach(const cq_scene *s, const cq_arrangement *a, int32_t range
   }
 }
 
-// Finds for each column the lowest and highest base node of the nodes of a block of reference grids that take part on
-// the spatial grid: find_reach of carriers.
+// As find_reach, for a block of nodes of reference grids: for those nodes that scatter to the spatial grid (carriers).
 static void find_carrier_reach(const cq_scene *s, const cq_arrangement *a, int32_t block) {
   const cq_reference *r = &s->reference;
   for (int32_t x = 0; x < a->slab_size[block]; x++) *reach_of(s, a, block, a->slab_lower[block] + x) = (cq_reach){1, 0};
@@ -251,7 +255,7 @@ static void find_carrier_reach(const cq_scene *s, const cq_arrangement *a, int32
     }
 }
 
-// Appends a column of nodes to an arrangement, which grows as needed. CQ_OK or CQ_MEMORY.
+// Appends a copy of *column to an arrangement's list of columns of nodes, which grows as needed. CQ_OK or CQ_MEMORY.
 static cq_status push_column(cq_arrangement *a, const cq_column *column) {
   if (a->column_count == a->column_capacity) {
     const int32_t capacity = a->column_capacity ? a->column_capacity * 2 : 256;
@@ -266,7 +270,8 @@ static cq_status push_column(cq_arrangement *a, const cq_column *column) {
   return CQ_OK;
 }
 
-// Splits the columns of an arrangement into as many blocks as there are ranges, with about as many nodes each.
+// Sets a->column_block: splits the columns of an arrangement into s->ranges blocks with about as many nodes each. The
+// grid pass works block by block.
 static void split_columns(const cq_scene *s, cq_arrangement *a) {
   int32_t c = 0;
   for (int32_t b = 0; b < s->ranges; b++) {
@@ -277,8 +282,8 @@ static void split_columns(const cq_scene *s, cq_arrangement *a) {
   a->column_block[s->ranges] = a->column_count;
 }
 
-// Sets the window of the grid of an arrangement, all nodes that particles in the box of bases can reach, and `room`,
-// the distance of the box to the edge of the world [cells].
+// Sets the window of an arrangement, the box of all nodes that particles can reach until the next sort, from the box of
+// their base nodes, lower to upper; and a->room, how far that box is from the edge of the world [cells].
 static void set_window(const cq_scene *s, cq_arrangement *a, const int32_t lower[3], const int32_t upper[3]) {
   const int last = s->model->dim - 1;
   a->room = INFINITY;
@@ -295,8 +300,8 @@ static void set_window(const cq_scene *s, cq_arrangement *a, const int32_t lower
   if ((a->size[last] & (a->size[last] - 1)) == 0 && a->size[last] >= 64) a->size[last] += 4;
 }
 
-// The first entry of the wall map in [begin, end), which are those of a column, sorted by z, whose z is not below `z`;
-// `end` if there is none. Most nodes of a wall have one entry, so it is near begin.
+// Returns the first of the wall map's entries [begin, end), which belong to one column and are sorted by z, whose z is
+// not below `z`; `end` if there is none. Starts where that entry is if each node has one, as most nodes of a wall have.
 static int64_t first_from(const cq_wall_map *map, int64_t begin, int64_t end, int32_t z) {
   if (begin == end) return end;
   int64_t at = begin + z - map->node[begin].z;
@@ -306,8 +311,8 @@ static int64_t first_from(const cq_wall_map *map, int64_t begin, int64_t end, in
   return at;
 }
 
-// Cuts the entries of the wall map of each column to those of its nodes. They are far apart in memory, and were
-// prefetched when the columns were made.
+// Cuts each column's interval of wall map entries to those of the column's own nodes. Entries of different columns are
+// far apart in memory; add_column has prefetched them for this pass.
 static void clip_walls(const cq_scene *s, cq_arrangement *a) {
   for (int32_t c = 0; c < a->column_count; c++) {
     cq_column *column = &a->columns[c];
@@ -316,7 +321,8 @@ static void clip_walls(const cq_scene *s, cq_arrangement *a) {
   }
 }
 
-// Appends column (x, y) of the window to the arrangement, if any range reaches it. CQ_OK or CQ_MEMORY.
+// Appends column (x, y) of the window to the arrangement if particles of any range can reach it, with its nodes along
+// the last axis and its wall map entries. CQ_OK or CQ_MEMORY.
 static cq_status add_column(cq_scene *s, cq_arrangement *a, int32_t x, int32_t y) {
   const int32_t dim = s->model->dim, last = dim - 1;
   cq_column column = {.x = x + a->lower[0], .y = dim == 3 ? y + a->lower[1] : 0};
@@ -346,7 +352,8 @@ static cq_status add_column(cq_scene *s, cq_arrangement *a, int32_t x, int32_t y
   return push_column(a, &column);
 }
 
-// Finds the columns of the window that any range reaches, and splits them into blocks. CQ_OK or CQ_MEMORY.
+// Lists the columns of the window that particles of any range can reach, from s->reach, and splits them into blocks.
+// CQ_OK or CQ_MEMORY.
 static cq_status find_columns(cq_scene *s, cq_arrangement *a) {
   a->record_nodes = 0;
   for (int32_t x = 0; x < a->size[0]; x++) {
@@ -370,7 +377,7 @@ static cq_status find_columns(cq_scene *s, cq_arrangement *a) {
 
 // ---- sorting --------------------------------------------------------------------------------------------------------
 
-// CQ_OK if the nodes of the window fit a 32-bit index, else CQ_MEMORY and a sentence.
+// Returns CQ_OK if the number of nodes of the window fits a 32-bit index, else CQ_MEMORY and a sentence.
 static cq_status check_window(const cq_scene *s, const cq_arrangement *a) {
   const int64_t ny = s->model->dim == 3 ? a->size[1] : 1, nodes = a->size[0] * ny * a->size[s->model->dim - 1];
   if (nodes < INT32_MAX) return CQ_OK;
@@ -380,8 +387,9 @@ static cq_status check_window(const cq_scene *s, const cq_arrangement *a) {
                  (double)nodes, (double)INT32_MAX);
 }
 
-// Allocates s->next and s->next_arrangement, which a sort of the particles in this box of base nodes will fill, with
-// their window and slabs. An error: no memory, too many nodes.
+// Prepares the state and arrangement that a sort will fill, s->next and s->next_arrangement, with window, planes and
+// slabs, by one worker after count_planes. b: bounding box of all base nodes. CQ_OK, or CQ_MEMORY: too little memory or
+// too many nodes.
 static cq_status alloc_sorted(cq_scene *s, const box *b) {
   s->next = cq_slice_create(s);
   s->next_arrangement = cq_arrangement_create(s);
@@ -394,7 +402,7 @@ static cq_status alloc_sorted(cq_scene *s, const box *b) {
   return set_slabs(s, s->next_arrangement);
 }
 
-// Releases s->next and s->next_arrangement.
+// Releases s->next and s->next_arrangement, the references that alloc_sorted has taken.
 static void drop_prepared(cq_scene *s) {
   cq_slice_release(s, s->next);
   cq_arrangement_release(s, s->next_arrangement);
@@ -402,8 +410,8 @@ static void drop_prepared(cq_scene *s) {
   s->next_arrangement = NULL;
 }
 
-// Fills a range of the new arrangement and of its slice: particles and their constants. Padding slots copy the place
-// of the last particle.
+// Fills a range of chunks of s->next and s->next_arrangement from the old slots in s->source: order, state and
+// constants of its particles; and its rows of s->reach. Padding slots copy the last particle's state.
 static void fill_range(cq_scene *s, int32_t range) {
   cq_arrangement *a = s->next_arrangement;
   const int32_t begin = s->range_start[range], end = s->range_start[range + 1], real_end = range_end(s, range);
@@ -428,7 +436,7 @@ static void fill_range(cq_scene *s, int32_t range) {
     s->kernels->reorder_params(s, s->arrangement, a, begin, end);
 }
 
-// Fills a range of bodies with reference grids in the new arrangement, whose order does not change.
+// As fill_range, for a range of chunks of bodies with reference grids: a sort leaves their order and state as they are.
 static void fill_bodies(cq_scene *s, int32_t range) {
   cq_arrangement *a = s->next_arrangement;
   const int32_t begin = s->range_start[range], end = s->range_start[range + 1];
@@ -441,8 +449,8 @@ static void fill_bodies(cq_scene *s, int32_t range) {
   s->kernels->reorder_params(s, s->arrangement, a, begin, end);
 }
 
-// After a sort: the sorted state and its arrangement become the live ones, with memory for their grid. Nodes of
-// reference grids stay as they are. By one thread; CQ_OK or CQ_MEMORY.
+// Last step of a sort, by one worker: lists the columns of active nodes, makes the sorted state and its arrangement
+// live, and reserves memory for their grid. Nodes of reference grids are copied unchanged. CQ_OK or CQ_MEMORY.
 static cq_status conclude(cq_scene *s) {
   cq_status status = find_columns(s, s->next_arrangement);
   if (s->next->nodes) cq_slice_copy_nodes(s, s->live, s->next);
@@ -454,8 +462,9 @@ static cq_status conclude(cq_scene *s) {
   return status;
 }
 
-// Is some particle of a slice outside the world, or not finite? 1 yes, 0 no. Finds the base nodes of all particles too.
-// Called by all workers of a scene, between sortings.
+// Returns 1 if some particle of a slice (a state in memory) is outside the world or not finite, else 0. Also sets the
+// base nodes of all particles and their boxes, which a sort reads. Called by all workers of a scene, at the start of a
+// sort and when particles come near the edge of the world.
 int cq_arrange_outside(cq_scene *s, cq_worker *worker, const cq_slice *slice) {
   int begin, end, outside = 0;
   cq_worker_share(worker, s->ranges, &begin, &end);
@@ -468,8 +477,8 @@ int cq_arrange_outside(cq_scene *s, cq_worker *worker, const cq_slice *slice) {
   return outside;
 }
 
-// Waits for the scene's workers, and returns the status that the first of them has left in s->status to each, before
-// it is written again.
+// Waits for all workers of the scene, then returns to each of them the status that the first one has left in s->status.
+// Nobody overwrites it before all have read it.
 static cq_status share_status(const cq_scene *s, cq_worker *worker) {
   cq_worker_wait(worker);
   const cq_status status = s->status;
@@ -477,9 +486,9 @@ static cq_status share_status(const cq_scene *s, cq_worker *worker) {
   return status;
 }
 
-// Sorts the particles of the live state by cell: makes a new arrangement and a new slice live. Called by all workers of
-// a scene. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE, which leaves s->health with the particle that is outside the world or not
-// finite.
+// Sorts the particles of the live state by grid cell and lists the nodes they can reach: a new slice (state) and a new
+// arrangement (order and nodes) become live. Called by all workers of a scene at the start and whenever particles may
+// have moved by a cell. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE with s->health for a particle outside the world or not finite.
 cq_status cq_arrange(cq_scene *s, cq_worker *worker) {
   int begin, end;
   if (cq_arrange_outside(s, worker, s->live)) {
@@ -515,7 +524,8 @@ cq_status cq_arrange(cq_scene *s, cq_worker *worker) {
   return status;
 }
 
-// Makes an empty slice in the user's order live, to be loaded and sorted. Called by one thread. CQ_OK or CQ_MEMORY.
+// Makes a slice with undefined contents, in the user's order of particles, the live state at step 0. The caller then
+// loads the initial values into it and sorts it. Called by one thread. CQ_OK or CQ_MEMORY.
 cq_status cq_arrange_first(cq_scene *s) {
   cq_slice *slice = cq_slice_create(s);
   cq_arrangement *a = cq_arrangement_create(s);

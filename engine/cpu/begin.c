@@ -5,8 +5,8 @@
 
 // ---- with values ----------------------------------------------------------------------------------------------------
 
-// Sets s->slot, the constants of all particles as their laws take them, from the fields of this rollout; by all
-// workers.
+// Sets s->slot {slot_count, n}: the constants that each particle's material law reads (as Lame's constants), computed
+// from the user's fields of this rollout (as Young's modulus). Called by all workers.
 void cq_scene_make_slots(cq_scene *s, const cq_worker *worker) {
   int begin, end;
   cq_worker_share(worker, (int)s->model->particle_count, &begin, &end);
@@ -17,8 +17,8 @@ void cq_scene_make_slots(cq_scene *s, const cq_worker *worker) {
   }
 }
 
-// Loads the initial state of s->values and sorts it. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE for a particle that is not in the
-// world.
+// Starts a rollout of the scene at step 0: loads the state and constants in s->values, and sorts the particles. Called
+// by all workers. CQ_OK, CQ_MEMORY, CQ_UNSTABLE if a particle is outside the world, or an error of reference grids.
 cq_status cq_scene_begin(cq_scene *s, cq_worker *worker) {
   if (worker->rank == 0) {
     s->health = (cq_health){0};
@@ -40,7 +40,8 @@ cq_status cq_scene_begin(cq_scene *s, cq_worker *worker) {
   return cq_arrange(s, worker);
 }
 
-// Begins as the last time, with the same values. Returns as cq_scene_begin.
+// Starts a rollout with the same values as the last one: a scene on reference grids goes back to its first state, any
+// other one calls cq_scene_begin. Called by all workers. Returns as cq_scene_begin.
 cq_status cq_scene_begin_again(cq_scene *s, cq_worker *worker) {
   if (!cq_is_reference(s->model) || !s->reference.first) return cq_scene_begin(s, worker);
   cq_worker_wait(worker);       // all have asked
@@ -56,8 +57,8 @@ cq_status cq_scene_begin_again(cq_scene *s, cq_worker *worker) {
 
 // ---- in the state of another scene ----------------------------------------------------------------------------------
 
-// Sets where walls are at step 0 of s to where they are at the present step of another scene, and clears impulses.
-// load_walls sets places of walls that change their velocity.
+// For a scene s that begins at step 0 where `from` is now: copies how far the walls of `from` have moved, and clears
+// the impulses of walls. Where walls have a velocity of their own in each control step, load_walls sets both later.
 static void take_walls(cq_scene *s, const cq_scene *from) {
   const size_t size = s->kernels->real_bytes > 8 ? (size_t)s->kernels->real_bytes : sizeof(double);
   s->kernels->clear_walls(s);
@@ -65,8 +66,8 @@ static void take_walls(cq_scene *s, const cq_scene *from) {
   s->wall_place_step = from->wall_place_step - from->step;
 }
 
-// Makes copies of another scene's live state, order and params of particles the live ones of s, at step 0. Returns
-// CQ_MEMORY without memory, else CQ_OK. By one thread.
+// Makes copies of the live state of `from`, of its particle order and of its particles' constants the live ones of s,
+// at step 0, and takes over where its walls are. Called by one thread. CQ_OK or CQ_MEMORY.
 static cq_status take_state(cq_scene *s, const cq_scene *from) {
   s->health = (cq_health){0};
   cq_slice *slice = cq_slice_copy(s, from->live);
@@ -80,8 +81,8 @@ static cq_status take_state(cq_scene *s, const cq_scene *from) {
   return status ? status : cq_arrange_reserve(s);
 }
 
-// 1 if reference grids of a scene are as those of another one: same constants, positions and F at rest; else 0.
-// Velocities of particles count for nothing, for nodes have theirs.
+// Returns 1 if the reference grids that s needs for its values are those of `from`: the same constants, undeformed
+// positions and F at rest, and no particles on the spatial grid; else 0. Initial velocities are copied with the nodes.
 static int has_same_grids(const cq_scene *s, const cq_scene *from) {
   const size_t width = (size_t)(s->model->dim * s->model->dim) * sizeof(double);
   return !cq_is_mixed(s->model) && cq_values_have_same_constants(s->model, &s->values, &from->values) &&
@@ -89,7 +90,7 @@ static int has_same_grids(const cq_scene *s, const cq_scene *from) {
          !memcmp(s->values.deformation, from->values.deformation, (size_t)s->model->particle_count * width);
 }
 
-// The same for a scene whose reference grids are as those of the other one (has_same_grids), by one thread. CQ_OK,
+// As take_state, for a scene s with the same reference grids as `from` (has_same_grids). Called by one thread. CQ_OK,
 // CQ_MEMORY, or an error of the layout.
 static cq_status take_same_grids(cq_scene *s, const cq_scene *from) {
   s->health = (cq_health){0};
@@ -110,9 +111,9 @@ static cq_status take_same_grids(cq_scene *s, const cq_scene *from) {
   return done ? CQ_OK : CQ_MEMORY;
 }
 
-// cq_scene_begin_from of a scene with reference grids, by all its workers: particles keep the order of the layout, and
-// displacements and velocities of nodes are copied; of particles on the spatial grid also their order. CQ_OK,
-// CQ_MEMORY, or an error of cq_scene_begin.
+// cq_scene_begin_from for a scene with reference grids, called by all its workers: particles keep the order of their
+// grids, displacements and velocities of nodes are copied. Particles on the spatial grid are copied with their order.
+// CQ_OK, CQ_MEMORY, or an error of cq_scene_begin.
 static cq_status take_reference(cq_scene *s, cq_worker *worker, const cq_scene *from) {
   if (has_same_grids(s, from)) {
     cq_worker_wait(worker);          // all have asked, before anything changes
@@ -137,8 +138,8 @@ static cq_status take_reference(cq_scene *s, cq_worker *worker, const cq_scene *
   return s->status;
 }
 
-// Begins with a copy of the live state of another scene of the model, whose values may be others, as step 0. CQ_OK,
-// CQ_MEMORY, or an error where reference grids differ.
+// Starts a rollout of s at step 0 with a copy of the live state of `from`, another scene of the same model; constants
+// and other fields are those of s->values. Called by all workers. CQ_OK, CQ_MEMORY, or an error of reference grids.
 cq_status cq_scene_begin_from(cq_scene *s, cq_worker *worker, const cq_scene *from) {
   if (cq_is_reference(s->model)) return take_reference(s, worker, from);
   // those that come with the order

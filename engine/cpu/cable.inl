@@ -1,21 +1,22 @@
-// cable: the cables and chambers of one scene. Their points are sums of particles of any range, so one thread works on
-// all of them, between two barriers: before a step it adds what they give to the forces of their particles, after the
-// adjoint of a step it takes their part. Each takes the place of a Cable or of a Chamber in s->cable.
+// cable: the cables and chambers of one scene. Their points are weighted means of particles of any range, so one thread
+// works on all of them, between two barriers: before a step it adds their forces to those of their particles, after the
+// adjoint of a step it reads the gradients of these forces. s->cable has one entry, a Cable or a Chamber, for each.
 
 static_assert(sizeof(Cable) <= CQ_CABLE_NUMBERS * sizeof(wide), "scene.c makes room for that many numbers");
 static_assert(sizeof(Chamber) <= CQ_CABLE_NUMBERS * sizeof(wide), "scene.c makes room for that many numbers");
 
-// The place of cable k of a scene, counted with the chambers behind the cables.
+// Returns entry k of s->cable as a Cable, the constants and signal of cable k. Entries of chambers follow the cables.
 CQ_INLINE Cable *cable_at(const cq_scene *s, const int32_t k) {
   return (Cable *)((wide *)s->cable + k * CQ_CABLE_NUMBERS);
 }
-// The place of chamber k of a scene, counted from 0 without the cables.
+// Returns the entry of chamber k, from 0, in s->cable: its pressure and the corners of its faces.
 CQ_INLINE Chamber *chamber_at(const cq_scene *s, const int32_t k) {
   return (Chamber *)cable_at(s, s->model->cables.count + k);
 }
 
-// Sets k, R, mu and u of each cable and the pressure of each chamber for the running control step, and keeps the
-// forces that particles have without them in s->cable_base. After load_actuation of all ranges.
+// Sets k, R, mu and u (stiffness, rest length, friction, signal) of each cable and the pressure of each chamber for the
+// running control step, and keeps the forces that their particles have without them in s->cable_base. After
+// load_actuation.
 static void load_cables(cq_scene *s) {
   const cq_cables *c = &s->model->cables;
   for (int32_t k = 0; k < c->count; k++)
@@ -35,7 +36,8 @@ static void load_cables(cq_scene *s) {
   }
 }
 
-// Sets s->cable_x to the places of the points of all cables and chambers in the state `in`.
+// Sets s->cable_x {points, dim} to the positions of the points of all cables and chambers: weighted means of particles
+// in the state `in`, or fixed anchors.
 static void place_cables(cq_scene *s, const cq_slice *in) {
   const cq_cables *c = &s->model->cables;
   for (int64_t point = 0; point < c->points; point++) {
@@ -49,8 +51,9 @@ static void place_cables(cq_scene *s, const cq_slice *in) {
   }
 }
 
-// Sets s->cable_force at the points of cables and chambers: of those that pull by the state at the start of a step
-// (follows 0), or by that of its end (follows 1); the other points keep theirs. s->cable_x is set.
+// Sets s->cable_force {points, dim}, the forces of cables and chambers on their points, from the positions s->cable_x.
+// follows 0: of those whose force is that of the start of a step; 1: of those whose force is that of its end (implicit
+// steps). Other points keep their force.
 static void force_points(cq_scene *s, const int follows) {
   const cq_cables *c = &s->model->cables;
   for (int32_t k = 0; k < c->all; k++) {
@@ -66,8 +69,8 @@ static void force_points(cq_scene *s, const int follows) {
   }
 }
 
-// Sets the forces of the particles that cables and chambers act on: those of the control step, which cable_base keeps,
-// plus those at the points times the particle's weight in each.
+// Sets the total force of each particle on which cables and chambers act, in s->actuation: its force without them
+// (s->cable_base) plus the forces of points, s->cable_force, times the particle's weight in each point.
 static void force_particles(cq_scene *s) {
   const cq_cables *c = &s->model->cables;
   const wide *force = (const wide *)s->cable_force;
@@ -82,16 +85,15 @@ static void force_particles(cq_scene *s) {
   }
 }
 
-// Sets the forces on particles of cables and chambers that pull by the state at the start of a step, where s->cable_x
-// is already set.
+// As pull_cables with `out` NULL, but with s->cable_x already set: reference grids compute their points' positions.
 static void pull_placed(cq_scene *s) {
   memset((void *)s->cable_force, 0, (size_t)s->model->cables.points * CQ_DIM * sizeof(wide));
   force_points(s, 0);
   force_particles(s);
 }
 
-// Sets the forces of cables and chambers on particles: of those that pull by the start of a step by the state `in`, of
-// those that follow its end by the state `out`, or none of these where it is NULL.
+// Sets the forces of cables and chambers on their particles in one engine step. Cables that pull by the start of a step
+// take positions from the state `in`; those that follow its end (implicit steps) from `out`: NULL: they do not pull.
 static void pull_cables(cq_scene *s, const cq_slice *in, const cq_slice *out) {
   memset((void *)s->cable_force, 0, (size_t)s->model->cables.points * CQ_DIM * sizeof(wide));
   place_cables(s, in);
@@ -104,8 +106,9 @@ static void pull_cables(cq_scene *s, const cq_slice *in, const cq_slice *out) {
 }
 
 #if !defined(CQ_REAL_DUAL)
-// Sets s->cable_force to the gradients of the forces at points, from those of particle forces in this step. The rows
-// of pulled particles are settled and cleared at each step, since each step has other forces.
+// Sets s->cable_force to the gradients of the forces at points, from the gradients of particle forces of this engine
+// step in s->actuation_adj, which are cleared, since each step has other forces. The user's forces on these particles
+// get their gradient here, in s->forces_adj.
 static void take_force_adj(cq_scene *s) {
   const cq_cables *c = &s->model->cables;
   wide *grad_force = (wide *)s->cable_force;
@@ -124,7 +127,7 @@ static void take_force_adj(cq_scene *s) {
 }
 
 // Adjoint of force_points, with the same `follows`: from the gradients of the forces at points (s->cable_force), adds
-// to those of the constants of cables, of signals, and of the places of points, grad_x {points, dim}.
+// to the gradients of the cables' constants, of signals, and of the positions of points, grad_x {points, dim}.
 static void cables_adj(cq_scene *s, wide *grad_x, const int follows) {
   const cq_cables *c = &s->model->cables;
   for (int32_t k = 0; k < c->all; k++) {
@@ -146,16 +149,16 @@ static void cables_adj(cq_scene *s, wide *grad_x, const int follows) {
   }
 }
 
-// Adjoint of pull_placed: sets s->cable_grad to the gradients of the places of points, and adds to those of constants,
-// signals and forces.
+// Adjoint of pull_placed: from the gradients of particle forces in s->actuation_adj, sets s->cable_grad {points, dim}
+// to the gradients of the points' positions, and adds to those of constants, signals and the user's forces.
 static void pull_placed_adj(cq_scene *s) {
   take_force_adj(s);
   memset(s->cable_grad, 0, (size_t)s->model->cables.points * CQ_DIM * sizeof(wide));
   cables_adj(s, (wide *)s->cable_grad, 0);
 }
 
-// Adjoint of pull_cables for the cables and chambers that pull by the state at the start of a step, `in`: adds to
-// s->adj, which is the adjoint of that state, and to gradients of constants, signals and forces.
+// Adjoint of pull_cables for cables and chambers that pull by the state `in` at the start of a step: adds to the
+// gradients of positions in s->adj, the adjoint of that state, and to those of constants, signals and user's forces.
 static void pull_cables_adj(cq_scene *s, const cq_slice *in) {
   const cq_cables *c = &s->model->cables;
   const wide *grad_x = (const wide *)s->cable_grad;

@@ -13,10 +13,10 @@
 // motion in each step: a paddle of three cells in water would move a third of it. Where a body is alone nothing happens
 // to it.
 
-// For CQ_LANES nodes of reference grids from o + h on, by r->node_place: sets node[h ...] to the first nodes of their
-// stencils on the spatial grid, and stores their weights in the records of + h. slopes 1: also what an adjoint reads of
-// the weights.
-CQ_INLINE void carriers_place(const cq_scene *s, const int64_t o, const int h, const int slopes, Record *of,
+// For CQ_LANES nodes of reference grids from number o + h on, at their present places (r->node_place): sets node[h ...]
+// to the first nodes of their stencils on the spatial grid, and stores their B-spline weights in records[h ...]. slopes
+// 1: also the slopes of the weights, which an adjoint reads.
+CQ_INLINE void carriers_place(const cq_scene *s, const int64_t o, const int h, const int slopes, Record *records,
                               int32_t *node) {
   const real *place = (const real *)s->reference.node_place, inv_dx = (real)(1 / s->model->dx);
   Real base[CQ_DIM], f[CQ_DIM];
@@ -26,11 +26,11 @@ CQ_INLINE void carriers_place(const cq_scene *s, const int64_t o, const int h, c
     f[i] = x - base[i];
   }
   nodes_store(s->arrangement, node, h, base);
-  weights_store(of + h, f, slopes);
+  weights_store(records + h, f, slopes);
 }
 
-// Sets r->node_base of those nodes of a block that take part on the spatial grid, and found: the box of these base
-// cells, and outside 1 if such a node is too far outside of the world.
+// Sets r->node_base, the base cells on the spatial grid, of those nodes of a block of reference grids that scatter to
+// it (carriers), and found: the bounding box of these cells; outside 1: a node is over two cells outside of the world.
 static void carrier_bases(const cq_scene *s, int32_t block, cq_partial *found) {
   const cq_reference *r = &s->reference;
   const real inv_dx = (real)(1 / s->model->dx);
@@ -59,8 +59,8 @@ static void carrier_bases(const cq_scene *s, int32_t block, cq_partial *found) {
     }
 }
 
-// Scatters the records {16} of those nodes of a vector that take part on the spatial grid. node {16}: first nodes of
-// their stencils there.
+// Scatters the records {16} of the 16 reference-grid nodes of n, but only of its carriers, nodes that take part on the
+// spatial grid. node {16}: the first spatial node of each stencil.
 CQ_INLINE void carriers_scatter(Scatter *to, const Strides *strides, const cq_nodes *n, const int32_t *node,
                                 const Record *records) {
   for (int l = 0; l < CQ_CHUNK; l++) {
@@ -70,8 +70,9 @@ CQ_INLINE void carriers_scatter(Scatter *to, const Strides *strides, const cq_no
   }
 }
 
-// The mass by which CQ_LANES nodes from o on bring momentum: r->carried, but 0 for nodes that pins hold. Pins bear the
-// forces on these, which are no motion that a liquid could take: it would be stirred for ever.
+// The mass that carries momentum from CQ_LANES reference-grid nodes, from number o on, to the spatial grid: r->carried,
+// but 0 for nodes that pins hold. Forces on these are borne by the pins; a liquid that took them as momentum would be
+// stirred for ever. n: the nodes' vector of 16, which says whether it has pins.
 CQ_INLINE Real carried_freely(const cq_scene *s, const cq_nodes *n, const int64_t o) {
   const Real mass = r_load((const real *)s->reference.carried + o);
   real pinned[CQ_LANES] __attribute__((aligned(64)));
@@ -80,7 +81,8 @@ CQ_INLINE Real carried_freely(const cq_scene *s, const cq_nodes *n, const int64_
   return r_pick(r_load(pinned), r_set((real)0), mass);
 }
 
-// (E130) Scatters mass and momentum of the nodes of a block that take part on the spatial grid to the block's slab.
+// (E130) For the carriers of a block of reference-grid nodes (those that take part on the spatial grid): scatters their
+// mass and momentum to the spatial grid, into the slab of the range with the block's number.
 static void carrier_p2g(cq_scene *s, int32_t block) {
   const cq_reference *r = &s->reference;
   const Strides strides = strides_of(s->arrangement);
@@ -104,9 +106,9 @@ static void carrier_p2g(cq_scene *s, int32_t block) {
   scatter_end(&to, &strides);
 }
 
-// (E130) For the nodes of a block that take part on the spatial grid: adds to r->node_velocity the change
-// s->carrier_change of the nodes there, and sets r->node_shift, the velocity by which their places move beside
-// node_velocity. Other nodes keep their velocity, and have a shift of 0.
+// (E130) For the carriers of a block of reference-grid nodes: adds the interpolated velocity change s->carrier_change
+// to r->node_velocity, and sets r->node_shift, an extra velocity by which only their places move. Other nodes keep
+// their velocity, and have a shift of 0.
 static void carrier_g2p(cq_scene *s, int32_t block) {
   const cq_reference *r = &s->reference;
   const Strides strides = strides_of(s->arrangement);
@@ -144,15 +146,16 @@ typedef struct {
   real a, b, share, taken, own[CQ_DIM], brought[CQ_DIM], v[CQ_DIM];   // taken: c
 } Meeting;
 
-// The seventh power of a share.
+// The seventh power of a share m_b / (m_a + m_b): E130 has the eighth, and its derivative this one.
 CQ_INLINE real seventh(const real share) {
   const real square = share * share;
   return square * square * square * share;
 }
 
 // (E130) Sets m to how particles and bodies meet at a node of the spatial grid, before walls. a, b: momentum and mass
-// {4} of particles and of bodies. Sets the masses, the velocity of each, the velocity v that they share, m_b / (m_a +
-// m_b) and c. Without mass of particles all but the masses is 0; without mass of bodies v is the velocity of particles.
+// {4} of particles and of bodies. Sets masses a and b, the velocity of each, share = m_b / (m_a + m_b), their common
+// velocity v and taken = 1 - share^8. If particles have no mass all but the masses is 0; if bodies have none, v is the
+// particles'.
 CQ_INLINE void meet(const cq_scene *s, const real *a, const real *b, Meeting *m) {
   const real decay = decay_of(s), dt = (real)s->model->dt, *gravity = (const real *)s->globals;
   m->a = a[CQ_DIM];
@@ -168,23 +171,25 @@ CQ_INLINE void meet(const cq_scene *s, const real *a, const real *b, Meeting *m)
   EACH(i) m->v[i] = m->own[i] + m->share * (m->brought[i] - m->own[i]);
 }
 
-// Have particles and bodies both mass at a node? 1 yes, 0 no.
+// Returns 1 if particles and bodies both have mass at the node of m, else 0.
 CQ_INLINE int both_meet(const Meeting *m) { return m->a > (real)0 && m->b > (real)0; }
 
-// Sets blend {4} to c v_b of a node and, in the place of the mass, c; both are 0 where nothing is shared.
+// Sets blend {4} of a node, from which carrier_g2p gathers the nodes' shift: c v_b and, in the component of the mass,
+// c. Both are 0 where particles or bodies have no mass.
 CQ_INLINE void blend_store(const Meeting *m, real *blend) {
   for (int i = 0; i < 4; i++) blend[i] = (real)0;
   EACH(i) blend[i] = m->taken * m->brought[i];
   blend[CQ_DIM] = m->taken;
 }
 
-// The slabs of particles, and of nodes of reference grids, that reach a column; the second ones of those nodes, which
-// are backward; and those of the particles' momentum before stress and forces, where they keep unresolved motion.
+// The slabs that reach a column: of particles (own); of reference-grid nodes (brought), and the second slab that these
+// have in the adjoint (blended); of the particles' momentum before stress and forces, if unresolved motion is kept.
 typedef struct {
   Slabs own, brought, blended, inertia;
 } MetSlabs;
 
-// Sets out to the slabs that reach a column, each from the column's first node.
+// Sets out to the slabs (private node arrays of ranges) that hold contributions to a column of nodes, sorted by what
+// they hold (MetSlabs). Each pointer is to the column's first node.
 CQ_INLINE void met_slabs_find(const cq_scene *s, const cq_column *column, MetSlabs *out) {
   const int keeps = cq_keeps_unresolved(s->model);
   out->own.count = out->brought.count = out->blended.count = out->inertia.count = 0;
@@ -197,22 +202,22 @@ CQ_INLINE void met_slabs_find(const cq_scene *s, const cq_column *column, MetSla
   }
 }
 
-// Sets out {16} to the sums over slabs, which are cleared, of four nodes of a column from z on; and the same numbers of
-// kept, the column's record, unless that is NULL.
+// Sets out {16} to the sum over slabs of four nodes of a column, z to z + 3, and clears them in the slabs. kept: the
+// column's part of the step's record, which gets the same numbers; NULL without a record.
 CQ_INLINE void met_take(const Slabs *slabs, const int32_t z, real *out, real *kept) {
   const Row p = slabs->count ? slabs_take(slabs, 4 * z) : row_zero();
   row_store(out, p);
   if (kept) row_store(kept + 4 * z, p);
 }
 
-// Where a record has momentum and mass of a column's nodes: of particles (carriers 0), or of bodies with reference
-// grids (1); NULL without a record.
+// Returns where a step's record has momentum and mass {nodes, 4} of a column's nodes: of particles (carriers 0), or of
+// bodies with reference grids (carriers 1); NULL without a record.
 CQ_INLINE real *met_record(const cq_scene *s, const void *record, const cq_column *column, const int carriers) {
   const int before = carriers ? 1 + cq_keeps_unresolved(s->model) : 0;
   return record ? (real *)record + 4 * (before * s->arrangement->record_nodes + column->record) : NULL;
 }
 
-// (E130) The pass over nodes for a column that nodes of reference grids reach, from the slabs, which are cleared: sets
+// (E130) The grid pass for one column of nodes that reference-grid nodes reach, from the slabs, which are cleared: sets
 // grid_v; carrier_change {nodes, 4}, v - v_b with the particles' share of what walls do to v; and carrier_blend {nodes,
 // 4}, c v_b and c. record: as of grid. Adds impulses of walls to those of the block, if they are read.
 static void carried_column(cq_scene *s, const cq_column *column, void *record, int32_t block) {

@@ -1,12 +1,12 @@
 // carrier_adj: nodes of reference grids on the spatial grid, backward (E131).
 
-// What a meeting gets: its velocity before walls, that of the body, the mass, and what is taken.
+// Gradients of the members of a Meeting: shared velocity before walls, velocity of the body, mass, c (taken), share.
 typedef struct {
   real v[CQ_DIM], brought[CQ_DIM], mass, taken, share;   // mass: that on which walls act
 } MeetingGrad;
 
-// (E131) Adjoint of meet: sets a and b to dL/d(momentum, mass) {4} of particles and of bodies; adds to the gradients of
-// gravity and damping in sum.
+// (E131) Adjoint of meet: from grad, sets a and b to dL/d(momentum, mass) {4} of particles and of bodies at a spatial
+// node; adds to the gradients of gravity and damping in sum.
 static void meet_adj(const cq_scene *s, const Meeting *m, const MeetingGrad *grad, real *a, real *b,
                      cq_partial *sum) {
   const real decay = decay_of(s), dt = (real)s->model->dt, *gravity = (const real *)s->globals;
@@ -86,9 +86,9 @@ static void carried_column_adj(cq_scene *s, const cq_column *column, const void 
   }
 }
 
-// Sets change and blend to what CQ_LANES nodes of reference grids from o on scatter to the gradients of carrier_change
-// and carrier_blend by carrier_g2p. r->adj has dL/d(velocities after it), r->node_shift dL/d(shift). moving {dim,
-// nodes}: velocities before it.
+// What CQ_LANES reference-grid nodes from number o on scatter in the adjoint of carrier_g2p: sets change to their part
+// of dL/d(carrier_change), blend to that of dL/d(carrier_blend). Reads dL/d(velocity after carrier_g2p) in r->adj and
+// dL/d(shift) in r->node_shift. moving {dim, nodes}: node velocities before carrier_g2p.
 CQ_INLINE void taken_adj(const cq_scene *s, const real *moving, const int64_t o, Exchange *change, Exchange *blend) {
   const cq_reference *r = &s->reference;
   const int64_t nodes = r->node_count;
@@ -103,8 +103,9 @@ CQ_INLINE void taken_adj(const cq_scene *s, const real *moving, const int64_t o,
   }
 }
 
-// Adjoint of carrier_g2p for a block: from dL/d(velocities after it) in r->adj and dL/d(shift) in r->node_shift,
-// scatters dL/d(carrier_change) and dL/d(carrier_blend) to the block's two slabs. velocity {dim, nodes}: before it.
+// Adjoint of carrier_g2p for a block of reference-grid nodes: from dL/d(velocities after it) in r->adj and dL/d(shift)
+// in r->node_shift, scatters dL/d(carrier_change) and dL/d(carrier_blend) to the two slabs of the block. velocity {dim,
+// nodes}: node velocities before carrier_g2p.
 static void carrier_g2p_adj(cq_scene *s, const void *velocity, int32_t block) {
   const cq_reference *r = &s->reference;
   const Strides strides = strides_of(s->arrangement);
@@ -129,9 +130,9 @@ static void carrier_g2p_adj(cq_scene *s, const void *velocity, int32_t block) {
   scatter_end(&blended, &strides);
 }
 
-// Adjoint of carrier_p2g for a block, and of the places of nodes there and in carrier_g2p: in r->adj, dL/d(velocities
-// after carrier_g2p) becomes that of velocities before both. Adds to r->adj of displacements, to r->mass_adj, and to
-// r->rest_adj if positions want a gradient. velocity: as in carrier_g2p_adj.
+// Adjoint of carrier_p2g for a block of reference-grid nodes, and of the nodes' places in carrier_p2g and carrier_g2p:
+// in r->adj, dL/d(velocities after carrier_g2p) becomes dL/d(velocities before both). Adds to dL/d(displacements) in
+// r->adj, to r->mass_adj, and to r->rest_adj if gradients of positions are wanted. velocity: as in carrier_g2p_adj.
 static void carrier_p2g_adj(cq_scene *s, const void *velocity, int32_t block) {
   const cq_reference *r = &s->reference;
   const Strides strides = strides_of(s->arrangement);

@@ -1,4 +1,4 @@
-// chunk: 16 particles, field by field.
+// chunk: 16 particles, field by field: fields of a chunked array, and how a Real of several particles is loaded.
 
 enum {
   X = 0, V = CQ_DIM, C = 2 * CQ_DIM, F = 2 * CQ_DIM + CQ_DIM * CQ_DIM,   // first field of each state quantity
@@ -10,14 +10,16 @@ enum {
 #define AT(chunk, fields, field) (((int64_t)(chunk) * (fields) + (field)) * CQ_CHUNK)
 #define LANES_EACH(h) for (int h = 0; h < CQ_CHUNK; h += CQ_LANES)
 
-// Address of one field of one particle (slot) in a chunked array.
+// Returns the address of field number `field` of the particle in `slot` (its index in the sorted order), in an array
+// data {chunks, fields, 16}.
 CQ_INLINE real *slot_at(real *data, const int32_t fields, const int32_t slot, const int32_t field) {
   return data + AT(slot / CQ_CHUNK, fields, field) + slot % CQ_CHUNK;
 }
 
-// Prefetches fields [first, first + count) of the chunk after `chunk`, share number `share` of CQ_CHUNK shares. Slices
-// of the memo are read backward, which no stream detector follows; prefetched all at once they would delay the loads
-// of the present chunk.
+// Prefetches part number `share`, of CQ_CHUNK parts, of fields [first, first + count) of the chunk that follows
+// `chunk`. fields: numbers of a particle in the array. Loops over the 16 particles of a chunk call it once for each:
+// all at once, prefetches would delay the loads of the present chunk. Hardware does not foresee that the adjoint reads
+// chunks of earlier states.
 CQ_INLINE void prefetch_next(const real *chunk, const int fields, const int first, const int count, const int share) {
 #if defined(__GNUC__) && !defined(CQ_REAL_DUAL)
   const char *next = (const char *)(chunk + (fields + first) * CQ_CHUNK) + 64 * share;

@@ -4,11 +4,11 @@
 #include <float.h>
 #include <string.h>
 
-// cells that the fastest particle may have moved before sorting; below the margin by rounding
+// cells that the fastest particle may have moved since the last sort; less than the margin, for rounding
 static const double drift_limit = CQ_MARGIN - 1e-3;
 
-// The cells by which rounding may lengthen the way of a particle in one step: half a unit in the last place of the
-// largest coordinate.
+// The distance [cells] by which rounding may lengthen a particle's way in one engine step: half a unit in the last
+// place of the largest coordinate. Counted with the drift since the last sort.
 static double drift_of_rounding(const cq_scene *s) {
   int32_t cells = 0;
   for (int i = 0; i < s->model->dim; i++)
@@ -16,8 +16,8 @@ static double drift_of_rounding(const cq_scene *s) {
   return cells * (s->kernels->real_bytes == 4 ? (double)FLT_EPSILON : DBL_EPSILON) / 2;
 }
 
-// Sets the rows of stresses and forces of each particle for the running control step (actuation.inl), in all ranges,
-// and the cables. By all workers of the scene together.
+// Sets the active stress, force and pressure of all particles for the running control step (actuation.inl), and the
+// constants of cables. By all workers of the scene; again after each sort, since the numbers lie in sorted order.
 static void load_actuation(cq_scene *s, cq_worker *worker) {
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);
@@ -31,9 +31,9 @@ static void load_actuation(cq_scene *s, cq_worker *worker) {
   cq_worker_phase(worker, CQ_PHASE_ACTUATION);
 }
 
-// Adds the forces of cables and chambers to those of their particles, computed by the first worker, between barriers
-// of all. in: the state whose positions they are taken at; out: for following ones, the state at the end of the step,
-// else NULL. It may begin while other workers are still in the pass before, which must not read forces.
+// Sets the forces of cables and chambers on their particles for an engine step; the first worker computes them, all
+// wait. in: the state at the start of the step; out: NULL, or the state at its end, for cables that pull by that
+// (implicit steps). Other workers may still be in the pass before when it begins: that pass must not read forces.
 static void pull_cables(cq_scene *s, cq_worker *worker, const cq_slice *in, const cq_slice *out) {
   if (!s->model->cables.all) return;
   if (cq_is_mixed(s->model)) {     // they are of bodies with reference grids
@@ -45,8 +45,8 @@ static void pull_cables(cq_scene *s, cq_worker *worker, const cq_slice *in, cons
   cq_worker_phase(worker, CQ_PHASE_ACTUATION);
 }
 
-// Makes the grid memory of a step's record large enough for the live arrangement; contents are lost. CQ_OK or
-// CQ_MEMORY.
+// Makes the arrays over grid nodes of a step's record large enough for the live arrangement; contents are lost. CQ_OK
+// or CQ_MEMORY.
 static cq_status reserve_grid_record(cq_scene *s, cq_step_record *record) {
   const int64_t wanted = s->arrangement->record_nodes;
   if (record->grid_capacity >= wanted) return CQ_OK;
@@ -62,8 +62,8 @@ static cq_status reserve_grid_record(cq_scene *s, cq_step_record *record) {
   return CQ_OK;
 }
 
-// Allocates s->next, the state that an engine step will write, and fills the record's references (NULL: nothing is
-// recorded). By the first worker; CQ_OK, CQ_MEMORY, or what surfaces of bodies report.
+// Prepares an engine step, by the first worker: allocates s->next, the state that the step will write, and fills the
+// record's references (record NULL: nothing is recorded). CQ_OK, CQ_MEMORY, or an error of forces between surfaces.
 static cq_status prepare_step(cq_scene *s, cq_step_record *record) {
   s->record = NULL;
   s->next = cq_slice_create(s);
@@ -82,14 +82,15 @@ static cq_status prepare_step(cq_scene *s, cq_step_record *record) {
   return CQ_OK;
 }
 
-// Drops s->next, the state that a failed step was to write.
+// Releases s->next, the state that a failed step was to write.
 static void release_next_slice(cq_scene *s) {
   cq_slice_release(s, s->next);
   s->next = NULL;
 }
 
-// Sets s->health to the particle by which a step failed. An inverted particle shows in the state before, one that is
-// not finite or has left the world in the state after. If neither shows, a determinant was positive in double only.
+// Sets s->health to the particle by which an engine step failed. An inverted particle shows in the state before the
+// step, one that is not finite or has left the world in the state after it. If neither shows, a determinant was
+// positive in double only.
 static void find_failed_particle(cq_scene *s) {
   if (cq_is_mixed(s->model)) {
     cq_reference_find_culprit(s);
@@ -106,9 +107,10 @@ static void find_failed_particle(cq_scene *s) {
     s->health.bad = CQ_HEALTH_INVERTED;
 }
 
-// Computes the velocities of grid nodes of an engine step, explicit or implicit, by all workers together. found: for
-// each range, whether the particles of an explicit step were good. Returns the error of an implicit solve or of
-// carriers.
+// First part of an engine step, by all workers: computes the velocities of grid nodes, by P2G and the grid pass, or by
+// an implicit solve. live: the state before; record: NULL or takes what the adjoint needs; found: for each range of
+// chunks, whether particles of an explicit step were good; substep: its number in the control step. CQ_OK, or the error
+// of the implicit solve or of carriers.
 static cq_status node_velocities(cq_scene *s, cq_worker *worker, const cq_slice *live, cq_step_record *record,
                                  cq_found *found, int32_t substep) {
   int begin, end;
@@ -130,8 +132,8 @@ static cq_status node_velocities(cq_scene *s, cq_worker *worker, const cq_slice 
   return status;
 }
 
-// CQ_OK, or CQ_UNSTABLE with s->health: the fastest particle moves by more than a cell in an implicit step, and would
-// pass through walls and bodies. fastest: its speed.
+// After an implicit step: CQ_UNSTABLE with s->health if the fastest particle (speed: fastest) moves by more than a
+// cell, since it could pass through walls and bodies; else, and for static steps, CQ_OK.
 static cq_status check_step_length(cq_scene *s, cq_worker *worker, double fastest) {
   const double cells = fastest * s->model->dt / s->model->dx;
   if (s->model->integrator.statics || !(cells > 1)) return CQ_OK;
@@ -139,8 +141,8 @@ static cq_status check_step_length(cq_scene *s, cq_worker *worker, double fastes
   return CQ_UNSTABLE;
 }
 
-// Turns the sums that all ranges scattered to the nodes for an average of dilatations into means, between two barriers
-// of all workers.
+// Between two passes of an averaged dilatation, by all workers: turns the sums that particles of all ranges have
+// scattered to the nodes into means. With a barrier before and after.
 static void dilatation_means(cq_scene *s, cq_worker *worker) {
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);
@@ -149,8 +151,8 @@ static void dilatation_means(cq_scene *s, cq_worker *worker) {
   cq_worker_wait(worker);
 }
 
-// (E37) Replaces F of `out` by that with the averaged dilatation of the step, before the next step reads it. By all
-// workers; in: the state before the step. Nothing where no material averages it.
+// (E37) At the end of an engine step, by all workers: averages the dilatation of the step over the grid, and corrects F
+// in the state `out` by it. in: the state before the step. Nothing where no material averages its dilatation.
 static void average_dilatation(cq_scene *s, cq_worker *worker, const cq_slice *in, cq_slice *out) {
   enum { PASSES = 3 };
   int begin, end;
@@ -162,8 +164,8 @@ static void average_dilatation(cq_scene *s, cq_worker *worker, const cq_slice *i
   }
 }
 
-// (E38) Adjoint of one average of dilatations, by all workers: a cq_average says of which. The sums that particles
-// gave to the nodes for its first mean are there.
+// (E38) Adjoint of one averaging of dilatations, by all workers. average: which one, a cq_average. Called when
+// particles have scattered their rates to the nodes for the first mean.
 static void one_average_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t average) {
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);
@@ -185,8 +187,8 @@ static void average_dilatation_adj(cq_scene *s, cq_worker *worker, const cq_step
   one_average_adj(s, worker, record, CQ_AVERAGE_END);
 }
 
-// Adds the gradient of positions by average_dilatation_adj to the adjoint, after g2p_adj has read that of the step's
-// end.
+// Adds the gradients of positions that average_dilatation_adj has found to s->adj. A pass of its own, after g2p_adj,
+// which still reads dL/d(positions) of the step's end in s->adj.
 static void average_positions_adj(cq_scene *s, cq_worker *worker) {
   int begin, end;
   if (!s->model->averages_dilatation) return;
@@ -194,8 +196,8 @@ static void average_positions_adj(cq_scene *s, cq_worker *worker) {
   for (int32_t r = begin; r < end; r++) s->kernels->dilatation_places_adj(s, r);
 }
 
-// (E102) Adjoint of the averages of dilatations within an implicit step, by all workers, between the adjoints of nodes
-// and of particles.
+// (E102) Adjoint of the two averages of dilatations within the stress of an implicit step, by all workers: after the
+// adjoint of the solve for node velocities, before that of P2G.
 static void average_stress_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record) {
   int begin, end;
   if (!s->model->averages_dilatation) return;
@@ -214,9 +216,10 @@ typedef struct {
   double drift, way;
 } Gone;
 
-// One engine step by all workers, in three passes. live: the state before, then after it; gone: how far particles have
-// moved, is added to; record: NULL or takes what the adjoint needs. The first worker prepares and concludes; the
-// others see its changes after the next barrier. CQ_UNSTABLE leaves s->health.
+// One engine step by all workers: P2G, grid and G2P, or an implicit solve. *live: the state before, then after it;
+// gone: bounds on how far particles have moved, which the step increases; record: NULL or takes what the adjoint needs;
+// substep: its number in the control step. The first worker prepares and concludes; the others see its changes after
+// the next barrier. CQ_OK, an error, or CQ_UNSTABLE with s->health.
 static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, Gone *gone, cq_step_record *record,
                           int32_t substep) {
   int begin, end;
@@ -282,7 +285,8 @@ static cq_status average_volume(cq_scene *s, cq_worker *worker) {
   return s->status;
 }
 
-// Adjoint of average_volume, by all workers. in: the state before it. An error is in s->status.
+// Adjoint of average_volume, by all workers: s->adj of the state after the averaging becomes that of the state `in`
+// before it. An error is in s->status.
 static void average_volume_adj(cq_scene *s, cq_worker *worker, const cq_slice *in) {
   if (!(s->model->volume_share > 0)) return;
   cq_worker_wait(worker);
@@ -291,7 +295,8 @@ static void average_volume_adj(cq_scene *s, cq_worker *worker, const cq_slice *i
   cq_worker_phase(worker, CQ_PHASE_G2P_ADJ);
 }
 
-// Makes one control step; records {substeps} is NULL or takes what the adjoint needs. CQ_UNSTABLE leaves s->health.
+// Runs one control step forward (all its engine steps), by all workers. records {substeps}: takes what the adjoint of
+// each engine step needs; NULL: nothing is recorded. CQ_OK, an error, or CQ_UNSTABLE with s->health.
 cq_status cq_scene_advance(cq_scene *s, cq_worker *worker, cq_step_record *records) {
   cq_slice *live = s->live;
   Gone gone = {.drift = s->drift};
@@ -322,14 +327,14 @@ cq_status cq_scene_advance(cq_scene *s, cq_worker *worker, cq_step_record *recor
 
 // ---- backward -------------------------------------------------------------------------------------------------------
 
-// Notes that the adjoint is in the order of the live state from here on.
+// Marks s->adj as being in the particle order of the live arrangement (s->adj_arrangement).
 static void set_adjoint_order(cq_scene *s) {
   cq_arrangement *old = s->adj_arrangement;
   s->adj_arrangement = cq_arrangement_retain(s->arrangement);
   cq_arrangement_release(s, old);
 }
 
-// Sets the adjoint of the live state and all gradients to zero.
+// Begins the reverse pass at the live state, by all workers: sets its adjoint and all gradients to zero.
 void cq_scene_begin_adjoint(cq_scene *s, cq_worker *worker) {
   if (worker->rank == 0) {
     set_adjoint_order(s);
@@ -351,7 +356,8 @@ void cq_scene_begin_adjoint(cq_scene *s, cq_worker *worker) {
   cq_worker_wait(worker);
 }
 
-// Clears an adjoint {chunks, fields, 16} in the slots without a particle. adj NULL: nothing.
+// Sets an adjoint {chunks, fields, 16} to zero in the padding slots behind the last particle on the spatial grid. adj
+// NULL: does nothing.
 static void clear_padding_of(const cq_scene *s, void *adj, int32_t fields) {
   const size_t size = (size_t)s->kernels->real_bytes;
   for (int64_t slot = cq_scene_spatial_end(s); adj && slot < (int64_t)s->chunks * CQ_CHUNK; slot++)
@@ -359,7 +365,7 @@ static void clear_padding_of(const cq_scene *s, void *adj, int32_t fields) {
       memset((char *)adj + (size_t)((slot / CQ_CHUNK * fields + f) * CQ_CHUNK + slot % CQ_CHUNK) * size, 0, size);
 }
 
-// Clears the adjoint of the live state in the slots without a particle, which take no part.
+// Sets the adjoint of the live state to zero in padding slots: they hold no particle, and must not add to nodes.
 static void clear_padding(cq_scene *s) {
   clear_padding_of(s, s->adj, cq_scene_fields(s));
   clear_padding_of(s, s->internal_adj, s->model->internal_count);
@@ -372,9 +378,9 @@ static void swap_pointers(void **a, void **b) {
   *b = was;
 }
 
-// Brings the adjoint into the order `to` that particles had before they were sorted, by all workers together.
-// Gradients of constants and of actuation, which are by order too, first go to those of the user. An error is in
-// s->status.
+// Steps backward over a sort, by all workers: brings the adjoint from the live order into `to`, the order that
+// particles had before the sort, which becomes the live one. Gradients of constants and of actuation, which lie in the
+// live order too, are added to those in the user's order first. An error is in s->status.
 static void cross_sorting(cq_scene *s, cq_worker *worker, cq_arrangement *to) {
   const int32_t n = cq_scene_spatial_end(s);
   int begin, end;
@@ -404,8 +410,9 @@ static void cross_sorting(cq_scene *s, cq_worker *worker, cq_arrangement *to) {
   load_actuation(s, worker);
 }
 
-// Reverses one recorded engine step, by all workers: adjoints of G2P, of the grid or the implicit solve, of cables,
-// then of P2G. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE where an implicit adjoint did not converge.
+// Reverses one recorded engine step, by all workers: adjoints of G2P, of the grid pass or the implicit solve, of P2G,
+// then of cables. s->adj, of the state after the step, becomes that of the state before it. substep: number in the
+// control step. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE where an implicit adjoint did not converge.
 static cq_status reverse_step(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t substep) {
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);
@@ -443,7 +450,8 @@ static cq_status reverse_step(cq_scene *s, cq_worker *worker, const cq_step_reco
   return CQ_OK;
 }
 
-// Sets s->signals_adj to the gradient of the control step's signals, summed over ranges, whose sums are cleared.
+// Sets s->signals_adj {actuators} to the gradient of the control step's signals, the sum of s->signals_partial over all
+// ranges of chunks, which is cleared.
 static void sum_signals(cq_scene *s) {
   const int32_t actuators = s->model->actuator_count;
   memset(s->signals_adj, 0, (size_t)actuators * sizeof(double));
@@ -454,8 +462,8 @@ static void sum_signals(cq_scene *s) {
     }
 }
 
-// Stores the gradients of the velocities of walls in the control step, and of their displacement before it, summed
-// over ranges, whose sums are cleared.
+// Sets s->grad_wall_velocity and s->grad_wall_place {walls, dim}, the gradients of wall velocities in this control step
+// and of the displacement of walls before it, to the sums over all ranges in s->partial, which are cleared.
 static void sum_walls(cq_scene *s) {
   const int32_t dim = s->model->dim;
   memset(s->grad_wall_velocity, 0, (size_t)(s->model->wall_count * dim) * sizeof(double));
@@ -471,7 +479,8 @@ static void sum_walls(cq_scene *s) {
   }
 }
 
-// Stores the gradient of gravity in this control step, summed over ranges, whose sums are cleared.
+// Sets s->grad_gravity {dim}, the gradient of gravity in this control step, to the sum over all ranges in s->partial,
+// which is cleared.
 static void sum_gravity(cq_scene *s) {
   memset(s->grad_gravity, 0, (size_t)s->model->dim * sizeof(double));
   for (int32_t r = 0; r < s->ranges; r++) {
@@ -480,8 +489,8 @@ static void sum_gravity(cq_scene *s) {
   }
 }
 
-// Reverses the recorded engine steps of a control step on the spatial grid, with carriers in mixed worlds, last to
-// first, by all workers together. CQ_OK or the first error of a step.
+// Reverses the recorded engine steps {substeps} of a control step on the spatial grid, last to first, by all workers.
+// In mixed worlds with bodies on reference grids as well (carriers). CQ_OK or the first error of a step.
 static cq_status reverse_steps(cq_scene *s, cq_worker *worker, const cq_step_record *records) {
   const int mixed = cq_is_mixed(s->model);
   int32_t given = 0;
@@ -500,8 +509,9 @@ static cq_status reverse_steps(cq_scene *s, cq_worker *worker, const cq_step_rec
   return CQ_OK;
 }
 
-// Reverses one recorded control step: the adjoint of the live state becomes that of the state before it, which becomes
-// the live one. CQ_OK, or the error of a step's adjoint.
+// Reverses one control step from its records {substeps}, by all workers: s->adj, the adjoint of the live state, becomes
+// that of the state before the control step, which becomes the live one. Sets the gradients of signals and forces.
+// CQ_OK, or the error of a step's adjoint.
 cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record *records) {
   if (worker->rank == 0) {
     s->status = CQ_OK;
@@ -535,7 +545,8 @@ cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record 
   return CQ_OK;
 }
 
-// At step 0: adds the adjoints of the initial state and of the constants to the gradients in the user's order.
+// Ends the reverse pass at step 0, by all workers: adds the adjoints of the initial state and of the constants to
+// s->gradients, which are in the user's order.
 void cq_scene_finish(cq_scene *s, cq_worker *worker) {
   int begin, end;
   cq_scene_share_spatial(s, worker, &begin, &end);

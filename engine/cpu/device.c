@@ -1,5 +1,5 @@
-// device: the CPU behind the table of operations. A single scene is shared by all threads;
-// several are spread over them.
+// device: the CPU as a backend, a table of operations on all scenes of a rollout. A single scene is shared by all
+// threads of the pool; of several scenes each is run by one thread.
 #include "device.h"
 #include <stdatomic.h>
 #include <stdio.h>
@@ -34,8 +34,8 @@ static void context_destroy(cq_context *context) {
   cq_free(context);
 }
 
-// Makes what all rollouts of a world share on the CPU: kernels for its model, and threads. Sets out; CQ_INVALID says
-// what machine or build lacks, or that there are too many threads; CQ_MEMORY.
+// Creates *out, what all rollouts of a world share on the CPU: the kernels for its model, and a pool of threads. CQ_OK,
+// CQ_MEMORY, or CQ_INVALID with a sentence: there are no such kernels here, or too many threads are asked for.
 static cq_status context_create(const cq_model *model, cq_context **out) {
   const cq_kernels *kernels;
   const cq_status status = cq_kernels_choose(model, &kernels);
@@ -64,7 +64,8 @@ static cq_status context_create(const cq_model *model, cq_context **out) {
 // The device in a few words, as cq_world_device returns it.
 static const char *describe(const cq_context *context) { return context->description; }
 
-// Sets seconds to the time of each phase since the last reset, of all threads together. reset: 1 clears them.
+// Sets seconds to the time spent in each phase since the last reset, as the first thread of the pool measures it.
+// reset: 1 clears the timers.
 static void timers(cq_context *context, double seconds[CQ_PHASE_COUNT], int32_t reset) {
   const double tick = cq_tick();
   for (int k = 0; k < CQ_PHASE_COUNT; k++) seconds[k] = context->ticks[k] * tick;
@@ -73,7 +74,7 @@ static void timers(cq_context *context, double seconds[CQ_PHASE_COUNT], int32_t 
 
 // ---- running all scenes ---------------------------------------------------------------------------------------------
 
-// one piece of work for each scene of a device
+// work on one scene of a device, which `run` calls for each: index of the scene in the batch; argument: the work's own
 typedef cq_status scene_work(cq_scene *scene, cq_worker *worker, int32_t index, void *argument);
 
 typedef struct scene_job {
@@ -85,13 +86,14 @@ typedef struct scene_job {
   cq_status *status;         // {batch}
 } scene_job;
 
-// Keeps the status of scene s, and the sentence of a failure in the scene, for cq_error is the calling thread's own.
+// Keeps the status of scene number s in the job, and the sentence of a failure in the scene: cq_error belongs to the
+// thread that failed, which may not be the caller's.
 static void keep_status(const scene_job *j, int32_t s, cq_status status) {
   j->status[s] = status;
   if (status) snprintf(j->device->scenes[s].sentence, sizeof j->device->scenes[s].sentence, "%s", cq_error());
 }
 
-// Starts the timers of a worker; none where the job's weight is 0.
+// Starts the phase timers of a worker for a job; a job of weight 0 is not timed.
 static void start_timers(const scene_job *j, cq_worker *worker) {
   if (j->weight == 0) return;
   worker->timers = j->device->context->ticks;
@@ -99,8 +101,8 @@ static void start_timers(const scene_job *j, cq_worker *worker) {
   worker->last = cq_ticks();
 }
 
-// How many calls this call stands for in the timers; 0: it is not timed. With few particles, reading the clock costs
-// too much for each.
+// Returns how many calls this one stands for in the phase timers, or 0 if it is not timed: with few particles, reading
+// the clock would cost too much, so that only every seventh call is timed, and counts for all since the last one.
 static double weight_of_call(cq_device *device) {
   const int32_t every = device->batch * device->scenes[0].chunks < TIMED_CHUNKS ? TIMED_EVERY : 1;
   device->untimed++;
@@ -110,8 +112,8 @@ static double weight_of_call(cq_device *device) {
   return weight;
 }
 
-// A thread's share of a scene_job, for cq_thread_pool_run: its part of the only scene, or whole scenes of a batch in
-// turn.
+// The share of one thread (number `rank` of `size`) in a job, called by cq_thread_pool_run. argument: scene_job. If the
+// device has one scene, the thread is one of its workers; of a batch it takes whole scenes in turn, until none is left.
 static void run_job(void *argument, int rank, int size) {
   scene_job *j = argument;
   cq_device *device = j->device;
@@ -129,16 +131,17 @@ static void run_job(void *argument, int rank, int size) {
     keep_status(j, s, j->work(&device->scenes[s], &alone, s, j->argument));
 }
 
-// The most threads that have something to do: one for each scene of a batch, or for each range of a single scene.
+// The number of threads that would have work: at most one for each scene of a batch, or one for each range of chunks of
+// a single scene.
 static int most_threads(const cq_device *device) {
   const int threads = cq_thread_pool_size(device->context->thread_pool),
             pieces = device->batch > 1 ? device->batch : device->scenes[0].ranges;
   return threads < pieces ? threads : pieces;
 }
 
-// Does a piece of work for all scenes, and returns the status of the first scene that failed, or CQ_OK; an unstable one
-// is described in device->health. argument: for the work. choice: chooses the number of threads for a single scene, and
-// records this call; NULL: the number that suits forward steps.
+// Runs `work` on all scenes with the threads of the pool. argument: passed to the work. choice: chooses the number of
+// threads for a single scene and records the time of this call; NULL: the number that suits forward steps. Returns
+// CQ_OK or the status of the first scene that failed; a scene that became unstable is described in device->health.
 static cq_status run(cq_device *device, scene_work *work, void *argument, cq_thread_choice *choice) {
   scene_job j = {.device = device, .work = work, .argument = argument, .status = device->status};
   j.weight = weight_of_call(device);
@@ -160,7 +163,7 @@ static cq_status run(cq_device *device, scene_work *work, void *argument, cq_thr
 
 // ---- device ---------------------------------------------------------------------------------------------------------
 
-// Frees a device: its scenes and their work memory.
+// Frees a device (the scenes of one rollout) and their work memory; NULL: nothing.
 static void destroy(cq_device *device) {
   if (!device) return;
   for (int32_t s = 0; device->scenes && s < device->batch; s++) cq_scene_destroy(&device->scenes[s]);
@@ -170,7 +173,8 @@ static void destroy(cq_device *device) {
   cq_free(device);
 }
 
-// Makes a device for `batch` scenes, with adjoints if differentiable is 1, and sets out. CQ_OK or CQ_MEMORY.
+// Creates *out, a device: `batch` scenes of the context's model, with adjoints if differentiable is 1. CQ_OK or
+// CQ_MEMORY.
 static cq_status create(cq_context *context, int32_t batch, int32_t differentiable, cq_device **out) {
   cq_device *device = cq_alloc(1, sizeof *device, "rollout");
   if (!device) return CQ_MEMORY;
@@ -196,7 +200,7 @@ typedef struct beginning {
   const int32_t *scene;
 } beginning;
 
-// A scene_work: begins one scene from the user's values, or from a scene of another rollout. argument: beginning.
+// A scene_work (see run): starts one scene at step 0, from its own values or in another rollout's. argument: beginning.
 static cq_status begin_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   const beginning *b = argument;
   if (worker->rank == 0) {
@@ -209,9 +213,9 @@ static cq_status begin_scene(cq_scene *scene, cq_worker *worker, int32_t index, 
   return cq_scene_begin_from(scene, worker, &b->from->scenes[b->scene[index]]);
 }
 
-// Begins a rollout of all scenes from values {batch}. On the spatial grid all are loaded again, changed or not: that
-// costs about as much as a step. from: NULL, or the device in whose scenes they begin; scene {batch}: which of those,
-// -1: from values.
+// Starts a rollout at step 0 in all scenes. values {batch}: fields of each scene; changed: bits of the fields that
+// differ from the last rollout (on the spatial grid all are loaded again, which costs about as much as a step). from:
+// NULL, or the device in whose live states scenes begin; scene {batch}: which of these each takes, -1: its own values.
 static cq_status begin(cq_device *device, const cq_values *values, uint64_t changed, const cq_device *from,
                        const int32_t *scene) {
   beginning b = {values, changed == 0, from, scene};
@@ -228,8 +232,8 @@ typedef struct one_step {
   const cq_wall_track *track;
 } one_step;
 
-// The arguments of control step i of `controls`, with its signals and forces, its record, and where its gradients go.
-// records NULL: nothing is recorded.
+// Returns the arguments of control step number i, from 0, of `c`: its signals, forces, record and arrays for gradients.
+// records {c->count}; NULL: nothing is recorded.
 static one_step step_of(const cq_device *device, const cq_controls *c, cq_record *const *records, int32_t i) {
   const cq_model *m = device->context->model;
   const int64_t signals = (int64_t)i * device->batch * m->actuator_count,
@@ -241,8 +245,8 @@ static one_step step_of(const cq_device *device, const cq_controls *c, cq_record
   };
 }
 
-// Sets the velocities of walls and the gravity of a scene in a control step, and the arrays that take its impulses and
-// gradients. index: the scene's.
+// Before a scene's control step: loads the wall velocities and gravity that are given for that step, if any, and sets
+// the scene's pointers to the arrays for impulses, gradients and solver reports. index: of the scene in the batch.
 static void set_walls(cq_scene *scene, int32_t index, const one_step *c) {
   const cq_model *m = scene->model;
   const cq_wall_track *t = c->track;
@@ -258,7 +262,7 @@ static void set_walls(cq_scene *scene, int32_t index, const one_step *c) {
   scene->implicit.report = t->solver ? t->solver + row * m->substeps * CQ_SOLVER_WIDTH : NULL;
 }
 
-// A scene_work: one control step of one scene, forward. argument: one_step.
+// A scene_work (see run): runs one control step of one scene forward. argument: one_step.
 static cq_status advance_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   const one_step *c = argument;
   const cq_model *m = scene->model;
@@ -271,8 +275,8 @@ static cq_status advance_scene(cq_scene *scene, cq_worker *worker, int32_t index
   return cq_scene_advance(scene, worker, c->steps ? c->steps + (int64_t)index * m->substeps : NULL);
 }
 
-// Makes the first of the given control steps, in all scenes. steps_done: 1, or 0 if it failed. records NULL: nothing
-// is recorded.
+// Runs the first of the given control steps forward, in all scenes. *steps_done: set to 1, or 0 if it failed. records
+// {count}: takes what the step's adjoint needs; NULL: nothing is recorded.
 static cq_status advance(cq_device *device, const cq_controls *controls, cq_record *const *records,
                          int32_t *steps_done) {
   one_step first = step_of(device, controls, records, 0);
@@ -281,20 +285,21 @@ static cq_status advance(cq_device *device, const cq_controls *controls, cq_reco
   return status;
 }
 
-// The failure of the last step: which particle of which scene failed and how; its `bad` is 0 if there was none.
+// The failure of the last run, as cq_rollout_health returns it: particle, scene and kind; `bad` is 0 if there is none.
 static const cq_health *health(const cq_device *device) { return &device->health; }
 
 // ---- records and marks ----------------------------------------------------------------------------------------------
 
-// The number of engine steps in a record: those of one control step of all scenes.
+// The number of engine steps in a record (of one control step): substeps times scenes.
 static int64_t step_count(const cq_device *device) { return (int64_t)device->batch * device->context->model->substeps; }
 
-// The scene that step k of a record belongs to.
+// The scene to which engine step k of a record, counted scene by scene from 0, belongs.
 static cq_scene *scene_of_step(const cq_device *device, int64_t k) {
   return &device->scenes[k / device->context->model->substeps];
 }
 
-// Sets out to an empty record, for what the adjoint of one control step needs of each engine step. CQ_OK or CQ_MEMORY.
+// Creates *out, an empty record: what the adjoint of one control step needs of each engine step of all scenes. CQ_OK or
+// CQ_MEMORY.
 static cq_status record_create(cq_device *device, cq_record **out) {
   cq_record *record = cq_alloc(1, sizeof *record, "memo record");
   if (!record) return CQ_MEMORY;
@@ -307,7 +312,7 @@ static cq_status record_create(cq_device *device, cq_record **out) {
   return CQ_OK;
 }
 
-// Releases the slices and arrangements of a record, which may then be filled again.
+// Releases the slices and arrangements that a record refers to; the record may then be filled again.
 static void record_clear(cq_device *device, cq_record *record) {
   for (int64_t k = 0; k < step_count(device); k++) cq_step_record_clear(scene_of_step(device, k), &record->steps[k]);
 }
@@ -320,7 +325,8 @@ static void record_destroy(cq_device *device, cq_record *record) {
   cq_free(record);
 }
 
-// Sets out to a checkpoint of all scenes, by references to their slices and arrangements. CQ_OK or CQ_MEMORY.
+// Creates *out, a checkpoint (mark) of the live states of all scenes: references to slices and arrangements, no copies.
+// CQ_OK or CQ_MEMORY.
 static cq_status mark_create(cq_device *device, cq_mark **out) {
   cq_mark *mark = cq_alloc(1, sizeof *mark, "checkpoint");
   if (!mark) return CQ_MEMORY;
@@ -349,7 +355,7 @@ static void mark_destroy(cq_device *device, cq_mark *mark) {
   cq_free(mark);
 }
 
-// Makes the states of a checkpoint the live ones, in all scenes.
+// Makes the states of a checkpoint live again, in all scenes.
 static void resume(cq_device *device, const cq_mark *mark) {
   for (int32_t s = 0; s < device->batch; s++) {
     const scene_mark *m = &mark->scenes[s];
@@ -357,10 +363,10 @@ static void resume(cq_device *device, const cq_mark *mark) {
   }
 }
 
-// The bytes of a checkpoint, about, by which checkpoints are planned.
+// The approximate bytes of a checkpoint of all scenes, by which the memo plans how many it can keep.
 static int64_t mark_bytes(const cq_device *device) { return device->batch * cq_scene_mark_bytes(&device->scenes[0]); }
 
-// The bytes of a record, about, by which checkpoints are planned.
+// The approximate bytes of the record of one control step of all scenes, by which the memo plans.
 static int64_t record_bytes(const cq_device *device) {
   int64_t bytes = 0;
   for (int32_t s = 0; s < device->batch; s++) bytes += cq_scene_record_bytes(&device->scenes[s]);
@@ -369,20 +375,22 @@ static int64_t record_bytes(const cq_device *device) {
 
 // ---- adjoint --------------------------------------------------------------------------------------------------------
 
-// A scene_work: clears the adjoint and the gradients of one scene.
+// A scene_work (see run): sets the adjoint and all gradients of one scene to zero.
 static cq_status begin_adjoint_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   (void)index, (void)argument;
   cq_scene_begin_adjoint(scene, worker);   // all adjoints and gradients are 0
   return CQ_OK;
 }
 
-// Clears all adjoints and gradients. wanted: bits (1 << cq_field) of the gradients that will be asked for.
+// Begins the reverse pass: sets the adjoints and gradients of all scenes to zero. wanted: bits (1 << cq_field) of the
+// gradients that will be read.
 static cq_status begin_adjoint(cq_device *device, uint64_t wanted) {
   for (int32_t s = 0; s < device->batch; s++) device->scenes[s].wanted = wanted;
   return run(device, begin_adjoint_scene, NULL, NULL);
 }
 
-// A scene_work: one control step of one scene, backward. argument: one_step.
+// A scene_work (see run): reverses one control step of one scene. argument: one_step, whose grad_signals and
+// grad_forces get the scene's gradients.
 static cq_status reverse_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   const one_step *c = argument;
   const cq_model *m = scene->model;
@@ -402,28 +410,27 @@ static cq_status reverse_scene(cq_scene *scene, cq_worker *worker, int32_t index
   return status;
 }
 
-// A scene_work: multiplies the adjoint of one scene's live state by a factor. argument: the factor, a double.
+// A scene_work (see run): multiplies the adjoint of one scene's live state by a factor. argument: the factor, a double.
 static cq_status discount_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   (void)index;
   return cq_scene_discount_adj(scene, worker, *(const double *)argument);
 }
 
-// Multiplies the adjoint of the live state of all scenes by a factor.
+// Multiplies the adjoint of the live state of all scenes by a factor, between two control steps of a reverse pass.
 static cq_status discount_adjoint(cq_device *device, double factor) {
   return run(device, discount_scene, &factor, NULL);
 }
 
-// At the first state of a rollout: adds the adjoint of each scene to that of the scene of `from` in which it began
-// (scene {batch}, -1: in none), and clears it. from NULL: only clears. In the order of the scenes, for several may
-// have gone on from one.
+// At step 0 of a reverse pass: adds the adjoint of each scene's first state to that of the scene of `from` in which it
+// began (scene {batch}, -1: in none), and clears it. from NULL: only clears. One by one, as several may share one.
 static cq_status pass_adjoint(cq_device *device, cq_device *from, const int32_t *scene) {
   for (int32_t s = 0; s < device->batch; s++)
     if (scene[s] >= 0) cq_scene_pass_adjoint(&device->scenes[s], from ? &from->scenes[scene[s]] : NULL);
   return CQ_OK;
 }
 
-// Reverses the last of the given control steps, in all scenes. Before, it notes the norms of adjoints and cuts long
-// ones, where controls->rules asks for that. steps_done: 1, or 0 if it failed.
+// Reverses the last of the given control steps, in all scenes. Before that, where controls->rules asks for it, notes
+// the norm of each scene's adjoint and scales adjoints that are too long. *steps_done: set to 1, or 0 if it failed.
 static cq_status reverse(cq_device *device, const cq_controls *controls, cq_record *const *records,
                          int32_t *steps_done) {
   const cq_adjoint_rules *rules = controls->rules;
@@ -436,20 +443,20 @@ static cq_status reverse(cq_device *device, const cq_controls *controls, cq_reco
   return status;
 }
 
-// A scene_work: turns the adjoints of one scene into gradients in the user's order.
+// A scene_work (see run): adds the adjoint of one scene's first state to its gradients (cq_scene_finish).
 static cq_status finish_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   (void)index, (void)argument;
   cq_scene_finish(scene, worker);
   return CQ_OK;
 }
 
-// Turns adjoints into gradients in the user's order, for all scenes.
+// Ends the reverse pass at step 0, for all scenes: their gradients, in the user's order, are then complete.
 static cq_status finish(cq_device *device) { return run(device, finish_scene, NULL, NULL); }
 
-// The gradients of one scene, in the user's order, after finish.
+// The gradients of scene number `scene` by all fields, in the user's order; complete after finish.
 static const cq_gradients *gradients(const cq_device *d, int32_t scene) { return &d->scenes[scene].gradients; }
 
-// The table of operations of the CPU device.
+// Returns the CPU backend: its table of operations on contexts, devices, records and checkpoints.
 const cq_backend *cq_backend_cpu(void) {
   static const cq_backend cpu = {
       .name = "cpu",

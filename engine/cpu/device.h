@@ -26,11 +26,11 @@ struct cq_device {
   int64_t sums_capacity;
 };
 
-// Computes a readout of the live state of all scenes into `out`, `count` numbers for each scene after the other. CQ_OK
-// or CQ_MEMORY.
+// Computes a readout of the live state of all scenes into out {batch, count}, `count` numbers for each scene
+// (cq_readout_count). CQ_OK or CQ_MEMORY.
 cq_status cq_device_read(cq_device *device, const cq_readout *readout, int64_t count, double *out);
-// Adjoint of cq_device_read: from grad_out, `count` numbers for each scene, adds to the adjoint of the live state and
-// to the gradients of constants, mass and volume. CQ_OK or CQ_MEMORY.
+// Adjoint of cq_device_read: from grad_out {batch, count}, adds to the adjoint of the live state of all scenes and to
+// the gradients of constants, mass and volume. CQ_OK or CQ_MEMORY.
 cq_status cq_device_read_adjoint(cq_device *device, const cq_readout *readout, int64_t count, const double *grad_out);
 
 #endif

@@ -19,13 +19,14 @@ typedef struct reading {
   int32_t width;             // sums of a part
 } reading;
 
-// The number of portions into which the sum over a group of particles is cut, so that it does not depend on the number
-// of threads.
+// The number of portions, of READ_PART list entries, into which the sum over a group of a readout is cut. It depends on
+// the group alone, so that sums do not depend on the number of threads.
 static int64_t parts_of(const cq_readout *r, int32_t group) {
   return (r->group_start[group + 1] - r->group_start[group] + READ_PART - 1) / READ_PART;
 }
 
-// Where the numbers of field f and of an entry (of a gather) or of a group begin in a scene's `out`.
+// The index in one scene's output of a readout at which the numbers of quantity f begin for list entry `entry` (of a
+// gather) or for `group` (of any other kind). dim: 2 or 3.
 static int64_t offset_of(const cq_readout *r, int32_t dim, int32_t f, int64_t entry, int32_t group) {
   const uint32_t before = r->fields & ((1u << f) - 1), own = r->fields & 1u << f;
   const int64_t rows =
@@ -34,7 +35,8 @@ static int64_t offset_of(const cq_readout *r, int32_t dim, int32_t f, int64_t en
   return rows * cq_readout_width(r->kind, before, dim) + row * cq_readout_width(r->kind, own, dim);
 }
 
-// Sums the portions of all groups of all scenes, or gathers their entries; threads take portions in turn.
+// The part of one thread (number `rank` of `size`) in a readout: for every size-th portion of the groups of all scenes,
+// sums it into device->sums, or copies its entries to the output of a gather.
 static void read_parts(const reading *job, int rank, int size) {
   const cq_readout *r = job->readout;
   int64_t index = 0;
@@ -56,15 +58,16 @@ static void read_parts(const reading *job, int rank, int size) {
   }
 }
 
-// Sets sums to the sum of the portions of a group, in order. part: the first portion; goes on to the next group's.
+// Sets sums {job->width} to the sum of the portions of a group, in order. *part: the group's first portion in
+// device->sums; moved on to that of the next group.
 static void add_parts(const reading *job, int32_t group, const double **part, double *sums) {
   memset(sums, 0, (size_t)job->width * sizeof *sums);
   for (int64_t k = parts_of(job->readout, group); k > 0; k--, *part += job->width)
     for (int32_t i = 0; i < job->width; i++) sums[i] += (*part)[i];
 }
 
-// In worlds with reference grids: computes the particles that readouts see, from the state of nodes, in all scenes, by
-// all threads together. Returns the thread as a worker.
+// In worlds with reference grids, before a readout: computes the particles that readouts see from the state of the
+// nodes, in all scenes, by all threads of the pool. Returns this thread (number `rank` of `size`) as a worker.
 static cq_worker observe(const reading *job, int rank, int size) {
   cq_worker worker = {
       .rank = rank, .size = size, .barrier = cq_thread_pool_barrier(job->device->context->thread_pool, size)};
@@ -72,14 +75,14 @@ static cq_worker observe(const reading *job, int rank, int size) {
   return worker;
 }
 
-// A thread's share of a readout of all scenes, for cq_thread_pool_run. argument: reading.
+// The share of thread number `rank` of `size` in a readout of all scenes, for cq_thread_pool_run. argument: reading.
 static void read_job(void *argument, int rank, int size) {
   observe(argument, rank, size);
   read_parts(argument, rank, size);
 }
 
-// A thread's share of the adjoint of a readout, for cq_thread_pool_run. argument: reading. Particles may be listed
-// twice: each thread goes through all lists, and adds to particles of its own chunks.
+// The share of thread number `rank` of `size` in the adjoint of a readout, for cq_thread_pool_run. argument: reading.
+// Particles may be listed twice: each thread goes through all lists, and adds to particles of its own chunks.
 static void read_adjoint_job(void *argument, int rank, int size) {
   reading *job = argument;
   const cq_readout *r = job->readout;
@@ -102,7 +105,8 @@ static void read_adjoint_job(void *argument, int rank, int size) {
   }
 }
 
-// Runs the job of a readout on as many threads as choice says, and records its time. CQ_OK or CQ_MEMORY.
+// Fills in the rest of a job and runs `function`, read_job or read_adjoint_job, on as many threads as `choice` says;
+// records the time in choice and in the phase timers. CQ_OK or CQ_MEMORY.
 static cq_status read_together(reading *job, cq_thread_pool_function *function, cq_thread_choice *choice) {
   const double start = cq_clock(), ticks = cq_ticks();
   cq_device *device = job->device;
@@ -128,8 +132,8 @@ static cq_status read_together(reading *job, cq_thread_pool_function *function, 
   return CQ_OK;
 }
 
-// Computes a readout of the live state of all scenes into `out`, `count` numbers for each scene after the other. CQ_OK
-// or CQ_MEMORY.
+// Computes a readout of the live state of all scenes into out {batch, count}, `count` numbers for each scene
+// (cq_readout_count). CQ_OK or CQ_MEMORY.
 cq_status cq_device_read(cq_device *device, const cq_readout *readout, int64_t count, double *out) {
   reading job = {.device = device, .readout = readout, .count = count, .out = out, .summed = readout->fields};
   const cq_status status = read_together(&job, read_job, &device->context->reading);
@@ -149,8 +153,8 @@ cq_status cq_device_read(cq_device *device, const cq_readout *readout, int64_t c
   return CQ_OK;
 }
 
-// Adjoint of cq_device_read: from grad_out, `count` numbers for each scene, adds to the adjoint of the live state and
-// to the gradients of constants, mass and volume. CQ_OK or CQ_MEMORY.
+// Adjoint of cq_device_read: from grad_out {batch, count}, adds to the adjoint of the live state of all scenes and to
+// the gradients of constants, mass and volume. CQ_OK or CQ_MEMORY.
 cq_status cq_device_read_adjoint(cq_device *device, const cq_readout *readout, int64_t count, const double *grad_out) {
   const int by_weight = cq_scene_weights_adj(&device->scenes[0], readout) && readout->kind != CQ_READOUT_SUM;
   reading job = {.device = device, .readout = readout, .count = count, .grad_out = grad_out};

@@ -9,8 +9,8 @@
 
 enum { REST, EXCESS, WANTED, PLACE, DILATATION_FIELDS = CQ_DILATATION_FIELDS };
 
-// Where the means of nodes lie: in place of their velocities, but elsewhere in implicit steps, whose velocities are
-// still read.
+// Returns the array {nodes, 4} in which the means over nodes lie while dilatations are averaged: that of the node
+// velocities, or, in implicit steps, whose velocities are still read, an array of its own.
 CQ_INLINE real *means_of(const cq_scene *s) {
   return cq_is_implicit(s->model) ? grid_vector(s, CQ_GRID_MEANS) : (real *)s->grid_v;
 }
@@ -19,8 +19,8 @@ typedef struct {
   Real share, volume;        // 0 of materials whose dilatation is their own
 } Averaged;
 
-// For particles h, h + 1, ... of a chunk: the share s of each one's dilatation that is averaged (E37), and its volume,
-// by which means are weighted; both 0 where nothing is averaged.
+// Returns, for particles h, h + 1, ... of a chunk, the share s of their dilatation that is averaged (E37), and their
+// volume, the weight in means; both 0 where nothing is averaged.
 CQ_INLINE Averaged averaged_of(const Matter *m, const int h) {
   Averaged out;
   const double *share = m->model->f_bar;
@@ -35,13 +35,14 @@ CQ_INLINE Averaged averaged_of(const Matter *m, const int h) {
   return out;
 }
 
-// What averaging keeps for chunk c, {DILATATION_FIELDS, 16}: REST, EXCESS, WANTED and PLACE.
+// Returns what averaging keeps for the particles of chunk c, {DILATATION_FIELDS, 16}: REST (1 - A) q, EXCESS on the
+// diagonal of C', WANTED dL/dy, and PLACE, gradients of positions.
 CQ_INLINE real *dilatation_of(const cq_scene *s, const int32_t c) {
   return (real *)s->dilatation + AT(c, DILATATION_FIELDS, 0);
 }
 
-// Stores three numbers of particles h, h + 1, ... in their records from quad `quad` on (a quad has four reals), as
-// values without slopes: a scatter then adds weight times number to each node.
+// Stores three numbers of particles h, h + 1, ... in their records, the work memory of scatter and gather, from quad
+// `quad` (four reals) on, as values without slopes: a scatter then adds weight times number to each node.
 CQ_INLINE void store_three(Stencils *st, const int h, const int quad, const Real three[3]) {
   Exchange give;
   const Real zero = three[0] - three[0];
@@ -57,30 +58,30 @@ CQ_INLINE void store_three(Stencils *st, const int h, const int quad, const Real
   move_store(st->records + h, quad, &give);
 }
 
-// Stores what particles h, h + 1, ... scatter for a mean over nodes: V q of their rate q, the gradient `wanted` of an
-// adjoint, and the volume V.
+// Stores what particles h, h + 1, ... scatter for a mean over nodes: V q of their rate q, the gradient `wanted` (0 in a
+// step forward), and the volume V.
 CQ_INLINE void give_rate(Stencils *st, const int h, const Averaged *own, const Real q, const Real wanted) {
   const Real three[3] = {own->volume * q, wanted, own->volume};
   store_three(st, h, MOVE, three);
 }
 
-// The rate of dilatation tr C' of particles h, h + 1, ...; next: a chunk with C'.
+// The rate of dilatation tr C' of particles h, h + 1, ... of a chunk; next: the chunk after the step, which has C'.
 CQ_INLINE Real rate_of(const real *next, const int h) {
   Real sum = r_load(next + C * CQ_CHUNK + h);
   for (int i = 1; i < CQ_DIM; i++) sum += r_load(next + (C + i * CQ_DIM + i) * CQ_CHUNK + h);
   return sum;
 }
 
-// q - A q of particles h, h + 1, ... with the rate q, A q from the means that their records have gathered; 0 where
-// nothing is averaged.
+// (1 - A) q of particles h, h + 1, ...: their rate q less its mean over the grid, A q, which their records have
+// gathered; 0 for particles whose dilatation is not averaged.
 CQ_INLINE Real rest_of(const Stencils *st, const int h, const Averaged *own, const Real q) {
   Real sum[4];
   quads_load(st->records + h, SUM, sum);
   return r_pick(own->share, q - sum[0], r_set((real)0));
 }
 
-// (E38) Turns the sums that particles scattered to the nodes of a block into three numbers each: the means a and b,
-// and a b. Clears the slabs.
+// (E38) Between two passes over particles, for a block of columns: turns the sums that particles have scattered into
+// three numbers of each node: mean a of the rate, mean b of the gradient `wanted`, and a b. Clears the slabs.
 static void dilatation_nodes(cq_scene *s, int32_t block) {
   const real two[4] = {(real)1, (real)1, (real)0, (real)0}, third[4] = {(real)0, (real)0, (real)1, (real)0};
   const Row means = row_comps(two), last = row_comps(third);
@@ -96,8 +97,9 @@ static void dilatation_nodes(cq_scene *s, int32_t block) {
   }
 }
 
-// (E37) Pass 0, 1 or 2 over the particles of a range that averages their dilatation in a step; dilatation_nodes comes
-// after 0 and 1. in, out: states before and after the step; pass 2 replaces F of out.
+// (E37) One pass over the particles of a range of chunks in the averaging of a step's dilatation: pass 0 scatters their
+// rates, pass 1 the rates less their mean, pass 2 corrects F of out by y. dilatation_nodes comes after 0 and 1. in,
+// out: states before and after the step.
 static void dilatation(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, int32_t pass) {
   const real dt = (real)s->model->dt;
   const Strides strides = strides_of(s->arrangement);

@@ -13,10 +13,10 @@ typedef struct {
   int32_t average;
 } AveragedChunk;
 
-// What the adjoint of an average reads and writes of chunk c: states before and after the step, adjoints, law and
-// volumes. average: a cq_average.
-CQ_INLINE AveragedChunk dilatation_rate(cq_scene *s, const cq_slice *in, const cq_slice *out, const int32_t c,
-                               const int32_t average) {
+// Returns what the adjoint of an averaging reads and writes of chunk c: states before and after the step, adjoints,
+// materials and volumes. average: which averaging, a cq_average.
+CQ_INLINE AveragedChunk averaged_chunk(cq_scene *s, const cq_slice *in, const cq_slice *out, const int32_t c,
+                                       const int32_t average) {
   AveragedChunk w;
   w.solved = s->implicit.dilatation ? dilatation_solve_of(s, c) : NULL;
   w.tensor = s->implicit.dilatation ? tensor_of_chunk(s, c) : NULL;
@@ -33,8 +33,8 @@ CQ_INLINE AveragedChunk dilatation_rate(cq_scene *s, const cq_slice *in, const c
 
 // ---- gradient with respect to an average ----------------------------------------------------------------------------
 
-// (E38) dL/dy of particles h, h + 1, ..., y the averaged rate of a step's end, from dL/dF'. own: share and volume of
-// the particles.
+// (E38) dL/dy of particles h, h + 1, ..., with y the averaged rate that corrects F' at a step's end, from dL/dF'. own:
+// share and volume of the particles.
 CQ_INLINE Real grad_average_end(const AveragedChunk *w, const int h, const Averaged *own) {
   Real def[CQ_DIM][CQ_DIM], grad[CQ_DIM][CQ_DIM];
   load_matrix(w->chunk, F, h, def);
@@ -42,8 +42,8 @@ CQ_INLINE Real grad_average_end(const AveragedChunk *w, const int h, const Avera
   return (real)(-1.0 / CQ_DIM) * (real)w->s->model->dt * own->share * mat_dot(grad, def);
 }
 
-// (E102) dL/dy of particles h, h + 1, ..., y the averaged tr Y of an implicit step's adjoint, which the stress K meets
-// as -dt V K : Y~. own: share and volume of the particles.
+// (E102) dL/dy of particles h, h + 1, ..., with y the averaged tr Y of an implicit step's adjoint, whose part in the
+// loss is -dt V K : Y~, K the stress. own: share and volume of the particles.
 CQ_INLINE Real grad_average_varied(const AveragedChunk *w, const int h, const Averaged *own) {
   Real rate[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], trial[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM], k[CQ_DIM][CQ_DIM], psi;
   load_matrix(w->next, C, h, rate);
@@ -56,7 +56,7 @@ CQ_INLINE Real grad_average_varied(const AveragedChunk *w, const int h, const Av
   return (real)(1.0 / CQ_DIM) * (real)w->s->model->dt * own->share * own->volume * trace_of(k);
 }
 
-// (E102) dL/dy of particles h, h + 1, ..., y the averaged tr C' within the stress of an implicit step: from -h(Y~),
+// (E102) dL/dy of particles h, h + 1, ..., with y the averaged tr C' within the stress of an implicit step: from -h(Y~)
 // and from pressures on surfaces. own: share and volume of the particles.
 CQ_INLINE Real grad_average_stress(const AveragedChunk *w, const int h, const Averaged *own) {
   Real varied[CQ_DIM][CQ_DIM], grad[CQ_DIM][CQ_DIM];
@@ -66,8 +66,8 @@ CQ_INLINE Real grad_average_stress(const AveragedChunk *w, const int h, const Av
   return (real)(1.0 / CQ_DIM) * own->share * (trace_of(grad) - r_load(w->solved + THROUGH * CQ_CHUNK + h));
 }
 
-// dL/dy of particles h, h + 1, ..., y the averaged rate, by the kind of average. own: share and volume of the
-// particles.
+// dL/dy of particles h, h + 1, ..., with y the averaged rate: calls the function for the kind of averaging, w->average.
+// own: share and volume of the particles.
 CQ_INLINE Real grad_average(const AveragedChunk *w, const int h, const Averaged *own) {
   switch (w->average) {
   case CQ_AVERAGE_VARIED: return grad_average_varied(w, h, own);
@@ -76,7 +76,7 @@ CQ_INLINE Real grad_average(const AveragedChunk *w, const int h, const Averaged 
   }
 }
 
-// The rate that an average takes of particles h, h + 1, ...: tr C' or, of CQ_AVERAGE_VARIED, tr Y.
+// The rate q of particles h, h + 1, ... that is averaged: tr C', or tr Y for CQ_AVERAGE_VARIED.
 CQ_INLINE Real first_rate(const AveragedChunk *w, const int h) {
   Real varied[CQ_DIM][CQ_DIM];
   if (w->average != CQ_AVERAGE_VARIED) return rate_of(w->next, h);
@@ -84,13 +84,14 @@ CQ_INLINE Real first_rate(const AveragedChunk *w, const int h) {
   return trace_of(varied);
 }
 
-// (E93) Sets grad to the part of dL/dF^ of particles h, h + 1, ... by a pressure that follows F^. of: their records,
-// with the sums over nodes of the adjoint solution y.
-CQ_INLINE void pressure_at_end_adj(const AveragedChunk *w, const Record *of, const int h, Real grad[CQ_DIM][CQ_DIM]) {
+// (E93) Sets grad to the part of dL/dF^ of particles h, h + 1, ... that comes from a pressure that follows F^.
+// records[0], ...: of these particles, with their sums over nodes of y, the solution of the implicit step's adjoint.
+CQ_INLINE void pressure_at_end_adj(const AveragedChunk *w, const Record *records, const int h,
+                                   Real grad[CQ_DIM][CQ_DIM]) {
   Real rate[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], trial[CQ_DIM][CQ_DIM], pressure[CQ_DIM], unused[CQ_DIM];
   Real force[CQ_DIM];
   Sums y;
-  sums_load(of, &y);
+  sums_load(records, &y);
   load_matrix(w->next, C, h, rate);
   EACH(i) rate[i][i] += r_load(w->own + EXCESS * CQ_CHUNK + h);
   load_matrix(w->chunk, F, h, def);
@@ -106,15 +107,16 @@ CQ_INLINE void pressure_at_end_adj(const AveragedChunk *w, const Record *of, con
 
 // ---- the passes -----------------------------------------------------------------------------------------------------
 
-// (E102) First pass of the adjoint of the averages within an implicit step, for a range: Y of the adjoint solution
-// (STEP of nodes) and what a following pressure adds to tr C~, both kept for later passes; V tr Y goes to the nodes.
+// (E102) First pass of the adjoint of the two averages within an implicit step, for a range of chunks: keeps Y of the
+// adjoint solution y (STEP of nodes), and what a pressure that follows F^ adds to the gradient of tr C~; scatters V tr
+// Y for its mean.
 static void dilatation_solve_first_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
   const real dt = (real)s->model->dt;
   const Strides strides = strides_of(s->arrangement);
   Scatter to;
   scatter_begin(&to, s, range);
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
-    const AveragedChunk w = dilatation_rate(s, in, out, c, CQ_AVERAGE_VARIED);
+    const AveragedChunk w = averaged_chunk(s, in, out, c, CQ_AVERAGE_VARIED);
     Stencils st;
     stencils_of(s, w.chunk, &st, 0);
     gather_chunk(&st, grid_vector(s, CQ_GRID_STEP), &strides);
@@ -137,14 +139,14 @@ static void dilatation_solve_first_adj(cq_scene *s, const cq_slice *in, const cq
   scatter_end(&to, &strides);
 }
 
-// (E38) Second pass of the adjoint of an average, for a range, after the means of its rate: keeps its rest (1 - A) q,
-// and dL/dy by grad_average, and scatters both to the nodes.
+// (E38) Second pass of the adjoint of an averaging, for a range of chunks, after the means of its rate q: keeps (1 - A)
+// q and dL/dy of each particle, by grad_average, and scatters both to the nodes. average: a cq_average.
 static void dilatation_wanted(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, int32_t average) {
   const Strides strides = strides_of(s->arrangement);
   Scatter to;
   scatter_begin(&to, s, range);
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
-    const AveragedChunk w = dilatation_rate(s, in, out, c, average);
+    const AveragedChunk w = averaged_chunk(s, in, out, c, average);
     Stencils st;
     stencils_of(s, w.chunk, &st, 0);
     gather_chunk(&st, means_of(s), &strides);
@@ -163,7 +165,7 @@ static void dilatation_wanted(cq_scene *s, const cq_slice *in, const cq_slice *o
 }
 
 // (E38) Adjoint of y = q - A q of particles h, h + 1, ..., from the sums over their nodes in st: returns dL/dq, and
-// adds to the gradients of volumes and places. With a node's b = sum w g / sum w V, g = dL/dy:
+// adds to the gradients of volumes and positions. With a node's mean rate a and b = sum w g / sum w V, g = dL/dy:
 //   dL/dq = g - V sum w b, dL/dV = sum w (a b - q b), dL/dw = -(g a + V q b - V a b)
 CQ_INLINE Real rest_adj(const AveragedChunk *w, const Stencils *st, const int h, const Averaged *own, const Real q) {
   const real half_inv_dx = (real)(0.5 / w->s->model->dx);
@@ -180,19 +182,19 @@ CQ_INLINE Real rest_adj(const AveragedChunk *w, const Stencils *st, const int h,
   return r_load(w->own + WANTED * CQ_CHUNK + h) - own->volume * sum[1];
 }
 
-// The rate q that an application of 1 - A reads, of particles h, h + 1, ...: for the second one (second 1) the rest
-// that the first one left, for the first one first_rate.
+// The rate of particles h, h + 1, ... to which 1 - A is applied: the first time (second 0) first_rate, the second time
+// (second 1) what the first one has left, REST.
 CQ_INLINE Real averaged_rate(const AveragedChunk *w, const int h, const int second) {
   return second ? r_load(w->own + REST * CQ_CHUNK + h) : first_rate(w, h);
 }
 
-// Where the chunk keeps what an average adds to each diagonal entry of C' (or of Y), {16}.
+// Returns where a chunk keeps what an averaging adds to each diagonal entry of C' (or of Y), {16}.
 CQ_INLINE real *excess_of(const AveragedChunk *w) {
   return w->average == CQ_AVERAGE_VARIED ? w->solved + STRETCH * CQ_CHUNK : w->own + EXCESS * CQ_CHUNK;
 }
 
-// Gives grad, dL/d(tr C') by an average, of particles h, h + 1, ... to the adjoint: to that of C' at once, or to where
-// g2p_adj reads it, if C' is not C of the state, or p2g_adj, for averages within an implicit step.
+// Takes grad, the gradient of the averaged rate of particles h, h + 1, ...: adds it to dL/dC', or stores it for
+// g2p_adj, if C' is not C of the state (unresolved motion), or for p2g_adj, after an averaging within an implicit step.
 CQ_INLINE void give_rate_adj(const AveragedChunk *w, const int h, const Real grad) {
   if (cq_keeps_unresolved(w->s->model)) {
     r_store(w->own + WANTED * CQ_CHUNK + h, grad);
@@ -208,8 +210,8 @@ CQ_INLINE void give_rate_adj(const AveragedChunk *w, const int h, const Real gra
   }
 }
 
-// Sums over the nodes of a chunk's particles, into the records of st: of w (a, b, a b), and of the slopes of weights
-// times g a + V q b - V a b. second: as in averaged_rate.
+// Gathers from the nodes of a chunk's particles into the records of st: sum w (a, b, a b), and the sums of the slopes
+// of weights times g a + V q b - V a b, for gradients of positions. second: as in averaged_rate.
 CQ_INLINE void gather_rates(const AveragedChunk *w, Stencils *st, const Strides *strides, const int second) {
   LANES_EACH(h) {
     const Averaged of = averaged_of(&w->matter, h);
@@ -224,16 +226,16 @@ CQ_INLINE void gather_rates(const AveragedChunk *w, Stencils *st, const Strides 
   }
 }
 
-// (E38) Last two passes of the adjoint of an average, for a range, with dilatation_nodes before each. second 1:
-// adjoint of the later application of 1 - A; it also sets EXCESS to -s/dim y, which F' has on the diagonal beside C'.
-// second 0: adjoint of the first one, whose dL/dq is the gradient of tr C'.
+// (E38) Last two passes of the adjoint of an averaging, for a range of chunks, with dilatation_nodes before each.
+// second 1: adjoint of the second application of 1 - A; also sets EXCESS to -s/dim y, which F' has on the diagonal
+// beside C'. second 0: adjoint of the first application, which gives the gradient of tr C'.
 static void dilatation_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, int32_t average,
                            int32_t second) {
   const Strides strides = strides_of(s->arrangement);
   Scatter to;
   scatter_begin(&to, s, range);
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
-    const AveragedChunk w = dilatation_rate(s, in, out, c, average);
+    const AveragedChunk w = averaged_chunk(s, in, out, c, average);
     Stencils st;
     stencils_of(s, w.chunk, &st, 1);
     gather_rates(&w, &st, &strides, second);
@@ -253,8 +255,8 @@ static void dilatation_adj(cq_scene *s, const cq_slice *in, const cq_slice *out,
   scatter_end(&to, &strides);
 }
 
-// Adds the gradients of positions by averages to the adjoint of a range, after g2p_adj has read that of the positions
-// at the step's end.
+// Adds the gradients of positions by averaging to s->adj, for a range of chunks; after g2p_adj, which still reads the
+// adjoint of the positions at the step's end.
 static void dilatation_places_adj(cq_scene *s, int32_t range) {
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     real *at = (real *)s->adj + AT(c, FIELDS, X);

@@ -1,5 +1,5 @@
-// Chooses the kernels for this machine. A developer's build (make KERNELS=2.4) holds some of the tables only: each is
-// declared weak, so that the address of one that was not built is NULL.
+// find: chooses the table of kernels for this machine. A developer's build (make KERNELS=2.4) holds some of the tables
+// only: each is declared weak, so that the address of one that was not built is NULL.
 #include "kernels.h"
 
 #define CQ_TABLE(dim, bytes, level) extern const cq_kernels cq_kernels_##dim##_##bytes##_##level __attribute__((weak));
@@ -11,8 +11,8 @@ CQ_TABLES(4)
 enum { LEVELS = 3 };
 static const int32_t level_of[LEVELS] = {4, 3, 1};   // best first
 
-// The tables of kernels of a dimension and precision, one for each instruction set, best first; an entry is NULL if it
-// was not built.
+// The tables of kernels of a dimension and precision (CQ_FLOAT32, CQ_FLOAT64), {LEVELS} one for each instruction set,
+// best first; an entry is NULL if it was not built.
 static const cq_kernels *const *tables(int32_t dim, int32_t precision) {
   static const cq_kernels *const all[4][LEVELS] = {
       {&cq_kernels_2_4_4, &cq_kernels_2_4_3, &cq_kernels_2_4_1},
@@ -23,7 +23,7 @@ static const cq_kernels *const *tables(int32_t dim, int32_t precision) {
   return all[(dim == 3) * 2 + (precision == CQ_FLOAT64)];
 }
 
-// Has this processor the instructions of a level? 1 yes, 0 no. Level 1 needs none, 3 AVX2, 4 AVX-512.
+// Returns 1 if this processor can run a level of kernels, else 0. Level 1 needs nothing, 3 AVX2, 4 AVX-512.
 static int machine_has(int32_t level) {
 #if defined(__x86_64__)
   const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -35,8 +35,8 @@ static int machine_has(int32_t level) {
   return level == 1;
 }
 
-// The best table of kernels for this machine of a dimension and a precision (CQ_FLOAT32, CQ_FLOAT64). simd: 0, or the
-// level that is wanted (cq_world_def.simd). NULL where this build or this machine has none.
+// Returns the best table of kernels that this build and this machine have for a dimension and a precision (CQ_FLOAT32,
+// CQ_FLOAT64). simd: 0, or the level of instructions that it must be for (cq_world_def.simd). NULL: there is none.
 const cq_kernels *cq_kernels_find(int32_t dim, int32_t precision, int32_t simd) {
   const cq_kernels *const *built = tables(dim, precision);
   for (int k = 0; k < LEVELS; k++)
@@ -44,7 +44,7 @@ const cq_kernels *cq_kernels_find(int32_t dim, int32_t precision, int32_t simd) 
   return NULL;
 }
 
-// Sets out to the best table of kernels for a model on this machine. CQ_OK, or CQ_INVALID and a sentence that says
+// Sets *out to the best table of kernels for a model on this machine. CQ_OK, or CQ_INVALID and a sentence that says
 // what this machine or this build lacks.
 cq_status cq_kernels_choose(const cq_model *m, const cq_kernels **out) {
   *out = cq_kernels_find(m->dim, m->precision, m->simd);

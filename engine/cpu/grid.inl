@@ -1,6 +1,6 @@
 // grid: from the slabs of all ranges to the velocity of each active node, with gravity and walls; and its adjoint.
 
-// At the first state: sets the displacements of walls and their impulses to 0.
+// At the start of a rollout: sets the displacements of walls and the sums of their impulses to 0.
 static void clear_walls(cq_scene *s) {
   const int64_t walls = s->model->wall_count, contacts = (int64_t)s->ranges * s->model->contact_count;
   for (int64_t k = 0; k < 3 * walls; k++) ((wall_real *)s->wall_place)[k] = (wall_real)0;
@@ -8,8 +8,8 @@ static void clear_walls(cq_scene *s) {
   s->wall_place_step = 0;
 }
 
-// Sets the velocities of walls {walls, dim} in the control step that begins with engine step `step`, and their
-// displacements before it, place {walls, dim}.
+// Sets the velocities {walls, dim} of walls in the control step that begins with engine step `step`, and `place`
+// {walls, dim}, how far they have moved before that step.
 static void load_walls(cq_scene *s, const int64_t step, const double *velocity, const double *place) {
   for (int32_t w = 0; w < s->model->wall_count; w++)
     EACH(i) {
@@ -19,7 +19,8 @@ static void load_walls(cq_scene *s, const int64_t step, const double *velocity, 
   s->wall_place_step = step;
 }
 
-// Sums the impulses of walls over all ranges into s->impulse_out, for this control step, and clears them.
+// At the end of a control step: sets s->impulse_out {contact_count, CONTACT_WIDTH} to the impulses of walls and pins,
+// summed over all blocks of columns, and clears these sums.
 static void store_impulse(cq_scene *s) {
   const int32_t count = s->model->contact_count * CONTACT_WIDTH;
   for (int32_t k = 0; k < count; k++) {
@@ -30,8 +31,8 @@ static void store_impulse(cq_scene *s) {
   for (int64_t k = 0; k < (int64_t)s->ranges * count; k++) ((wall_real *)s->impulse)[k] = (wall_real)0;
 }
 
-// Adds to the contacts of node z of a column those with moving walls, where the walls are in this step; z counts from
-// the world's edge.
+// Adds to the contacts of a node those with moving walls, at the place where the walls are in this step. z: the node's
+// number along the last axis, counted from the edge of the world.
 static void contacts_add_moving(const cq_scene *s, const cq_column *column, const int32_t z, Contacts *contacts) {
   const cq_model *m = s->model;
   const StepWalls walls = walls_of(s);
@@ -50,8 +51,9 @@ static void contacts_add_moving(const cq_scene *s, const cq_column *column, cons
   }
 }
 
-// The first node of a column at z or above that a wall may hold, counted from the column's first, and its contacts; the
-// column's count if there is none. entry walks along the column's entries, which are sorted by z.
+// Returns the first node of a column, from number z on, that a wall or a pin may hold, and sets contacts to its
+// contacts; returns column->count if there is none. z counts from the column's first node. *entry: position among the
+// column's wall map entries, sorted by z; begins at wall_begin, and is moved on.
 CQ_INLINE int32_t next_constrained(const cq_scene *s, const cq_column *column, const int32_t z, int64_t *entry,
                             Contacts *contacts) {
   const cq_wall_node *node = s->model->map.node;
@@ -71,7 +73,7 @@ CQ_INLINE int32_t next_constrained(const cq_scene *s, const cq_column *column, c
   return first;
 }
 
-// Sets the mass of the node at z of a column, and its place, for the impulses of its contacts.
+// Stores mass and position of node number z of a column in its contacts, since the impulses of contacts need them.
 CQ_INLINE void contacts_locate(const cq_scene *s, const cq_column *column, const int32_t z, const real mass,
                                Contacts *contacts) {
   const double dx = s->model->dx;
@@ -81,16 +83,16 @@ CQ_INLINE void contacts_locate(const cq_scene *s, const cq_column *column, const
   contacts->x[LAST] = (real)((column->z + z) * dx);
 }
 
-// Writes the masses of four nodes, momentum and mass in p, beside their velocities, where contact_and_measure_column
-// finds them.
+// Writes the masses of four nodes, from p (momentum and mass), into the last component of their velocities {4, 4},
+// where contact_and_measure_column finds them.
 CQ_INLINE void masses_put(const Row p, real *velocity) {
   real row[16];
   row_store(row, p);
   for (int k = CQ_DIM; k < 16; k += 4) velocity[k] = row[k];
 }
 
-// Applies the contacts of a column to its velocities, and adds their impulses to sum {contact_count, CONTACT_WIDTH}.
-// The masses of nodes, which masses_put left beside the velocities, are cleared.
+// Applies the contacts of a column to its node velocities {count, 4}, and adds their impulses to sum {contact_count,
+// CONTACT_WIDTH}. Clears the masses that masses_put has left in the last components.
 static void contact_and_measure_column(const cq_scene *s, const cq_column *column, real *velocity, wall_real *sum) {
   int64_t entry = column->wall_begin;
   Contacts contacts;
@@ -101,17 +103,18 @@ static void contact_and_measure_column(const cq_scene *s, const cq_column *colum
   for (int32_t z = 0; z < column->count; z++) velocity[4 * z + CQ_DIM] = (real)0;
 }
 
-// May nodes of this column be held: by a resting wall that is listed with it, or by any wall that moves? 1 yes, 0 no.
+// Returns 1 if a wall or a pin may hold nodes of this column: one that rests and is listed for it, or any wall that
+// moves; else 0.
 CQ_INLINE int column_has_contacts(const cq_scene *s, const cq_column *column) {
   return column->wall_end > column->wall_begin || s->model->moving_wall_count > 0;
 }
 
-// The factor d = exp(-damping dt) of E50 in the components of momentum of each node of a row, 0 elsewhere.
+// The factor d = exp(-damping dt) of E50 in the momentum components of each of a row's four nodes, 0 in the others.
 CQ_INLINE Row decay_row(const cq_scene *s) {
   const real decay = decay_of(s), mask[4] = {decay, decay, CQ_DIM == 3 ? decay : (real)0, (real)0};
   return row_comps(mask);
 }
-// What gravity adds to the velocity of each node of a row in an engine step, d dt g with d of E50.
+// The velocity that gravity adds to each of a row's four nodes in an engine step, d dt g with d of E50.
 CQ_INLINE Row gravity_row(const cq_scene *s) {
   const real decay = decay_of(s);
   real g[4] = {(real)0, (real)0, (real)0, (real)0};
@@ -119,35 +122,34 @@ CQ_INLINE Row gravity_row(const cq_scene *s) {
   return row_comps(g);
 }
 
-// 1 / mass in every component of each node of a row with mass, else 0. p: momentum and mass.
+// 1 / mass in every component of each node of a row, 0 for nodes without mass. p: momentum and mass.
 CQ_INLINE Row inverse_mass(const Row p) {
   return row_inverse(row_comp(p, CQ_DIM));
 }
 
-// the slabs that ranges have scattered into at a column, in order
+// the slabs of the ranges that have scattered to a column, in order, from the column's first node on
 typedef struct {
   real *of[CQ_RANGES_MAX];
   int count;
 } Slabs;
 
-// Sets s to the slabs of a column, one for each range that reaches it, in order; their sum is its momentum and mass.
-// slab {ranges}: of all ranges.
+// Sets s to the slabs (private node arrays, one for each range of chunks) that contribute to a column, in the order of
+// ranges, from the column's first node on. Their sum is the column's momentum and mass. slab {ranges}: all slabs.
 CQ_INLINE void slabs_find(Slabs *s, real *const slab[CQ_RANGES_MAX], const cq_column *column) {
   s->count = 0;
   for (int r = 0; column->ranges >> r; r++)
     if (column->ranges >> r & 1) s->of[s->count++] = slab[r] + 4 * column->node;
 }
 
-// The slabs of a column, one for each range that reaches it, in order; their sum is its momentum and mass. slab
-// {ranges}: of all ranges.
+// As slabs_find, but returns the slabs.
 CQ_INLINE Slabs slabs_at(real *const slab[CQ_RANGES_MAX], const cq_column *column) {
   Slabs s;
   slabs_find(&s, slab, column);
   return s;
 }
 
-// Returns the sum of a column's slabs over a row of four nodes, which is cleared in them. at: reals from the column's
-// first node.
+// Returns the sum over a column's slabs for a row of four nodes, and clears it in the slabs. at: the row's distance
+// from the column's first node [reals].
 CQ_INLINE Row slabs_take(const Slabs *s, const int64_t at) {
   Row sum = row_load(s->of[0] + at);
   row_store(s->of[0] + at, row_zero());
@@ -158,8 +160,9 @@ CQ_INLINE Row slabs_take(const Slabs *s, const int64_t at) {
   return sum;
 }
 
-// (E121) Sets s->inertia_v, the velocities of a row of nodes before stress and forces, from the slabs of their
-// momentum, which are cleared. inverse: 1 / mass; kept: takes the momentum for the record, or is NULL.
+// (E121) Sets s->inertia_v, the velocities before stress and forces, of the row of four nodes at z of a column, from
+// the slabs of that momentum, which are cleared. inverse: 1 / mass; kept: NULL, or the column's part of the step's
+// record, which takes the momentum.
 CQ_INLINE void inertia_velocities(const cq_scene *s, const Slabs *slabs, const cq_column *column, const Row inverse,
                                   const int32_t z, real *kept) {
   const Row p = slabs_take(slabs, 4 * z);
@@ -167,20 +170,21 @@ CQ_INLINE void inertia_velocities(const cq_scene *s, const Slabs *slabs, const c
   row_store((real *)s->inertia_v + 4 * (column->node + z), row_mul(p, inverse));
 }
 
-// Where a step's record keeps the momentum of a column before stress and forces (E121); NULL if it does not.
+// Returns where a step's record has the momentum of a column before stress and forces (E121); NULL without a record, or
+// without unresolved motion.
 CQ_INLINE real *inertia_record(const cq_scene *s, const void *record, const cq_column *column) {
   if (!record || !cq_keeps_unresolved(s->model)) return NULL;
   return (real *)record + 4 * (s->arrangement->record_nodes + column->record);
 }
 
-// Do nodes of reference grids reach a column of the spatial grid (carrier.inl)? 1 yes, 0 no.
+// Returns 1 if nodes of reference grids (carriers) scatter to a column of the spatial grid, else 0.
 CQ_INLINE int has_carriers(const cq_scene *s, const cq_column *column) {
   return cq_is_mixed(s->model) && (column->ranges & ((1u << s->first_range) - 1)) != 0;
 }
 static void carried_column(cq_scene *s, const cq_column *column, void *record, int32_t block);
 
-// Velocities of the nodes of a block of columns, into s->grid_v: v = d (p / m + dt g), d = exp(-damping dt), then the
-// walls (E12, E50). Clears the slabs. record {record_nodes, 4} takes momentum and mass, or is NULL.
+// The grid pass for a block of columns: sets s->grid_v to the node velocities v = d (p / m + dt g), d = exp(-damping
+// dt), then applies walls (E12, E50). Clears the slabs. record {record_nodes, 4}: takes momentum and mass; or NULL.
 static void grid(cq_scene *s, void *record, int32_t block) {
   const cq_arrangement *a = s->arrangement;
   const Row decay = decay_row(s), gravity = gravity_row(s);
@@ -243,8 +247,8 @@ typedef struct {
   int damps;
 } NodeSums;
 
-// (E14, E50) Returns dL/d(momentum, mass) of a row of nodes, from grad_v = dL/dv before the walls; v = d (p / m + dt
-// g) again. Adds to the sums of gravity and damping.
+// (E14, E50) Returns dL/d(momentum, mass) of a row of four nodes, from grad_v = dL/dv before the walls. decay: of
+// decay_row; p: momentum and mass; inverse: 1 / mass; v = d (p / m + dt g). Adds to the sums for gravity and damping.
 CQ_INLINE Row node_adj(NodeSums *sums, const Row decay, const Row p, const Row inverse, const Row v, const Row grad_v) {
   if (sums->damps) sums->damping = row_add(sums->damping, row_mul(v, grad_v));
   const Row g = row_mul(grad_v, decay);
@@ -252,9 +256,9 @@ CQ_INLINE Row node_adj(NodeSums *sums, const Row decay, const Row p, const Row i
   return momentum_adj(p, inverse, g);
 }
 
-// (E121) Adjoint of inertia_velocities for a row of nodes: from their slabs, which hold dL/dv~ and are cleared, sets
-// s->inertia_q = dL/d(momentum before stress and forces) and s->inertia_v = v~ again. Returns inertia_q, whose
-// component of mass the caller adds to dL/dm. kept: the momentum, of the column's record.
+// (E121) Adjoint of inertia_velocities for the row of four nodes at z: from the slabs, which hold dL/dv~ and are
+// cleared, sets s->inertia_q = dL/d(momentum before stress and forces), and s->inertia_v = v~ again. Returns inertia_q;
+// its component of mass is for the caller to add to dL/dm. kept: the momentum, from the step's record.
 CQ_INLINE Row inertia_adj(const cq_scene *s, const Slabs *slabs, const cq_column *column, const int32_t z,
                           const Row inverse, const real *kept) {
   const Row p = row_load(kept + 4 * z), q = momentum_adj(p, inverse, slabs_take(slabs, 4 * z));
@@ -263,8 +267,8 @@ CQ_INLINE Row inertia_adj(const cq_scene *s, const Slabs *slabs, const cq_column
   return q;
 }
 
-// (E22) Adds the gradient of a moving wall's normal at a node to the gradient of the velocity that has brought the
-// wall there.
+// (E22) Carries the gradient of a contact's normal, grad->n, on to the wall's displacement and velocity in sum: where a
+// moving wall is decides which normal a node sees. place: of the node. Nothing for walls that rest.
 static void turn_adj(const cq_scene *s, const int32_t wall, const double place[3], const ContactGrad *grad,
                      cq_partial *sum) {
   double x[3], grad_x[3] = {0}, grad_n[3] = {0};
@@ -297,9 +301,9 @@ static real contacts_adj(const cq_scene *s, const Contacts *contacts, real v[CQ_
   return grad_mass;
 }
 
-// Adjoint of the contacts of a column: in grad, dL/dv after them becomes dL/dv before them, and in velocity v before
-// becomes v after. dL/d(mass) by way of the impulses stands beside dL/dv, where node_adj does not look. masses: of the
-// nodes, every fourth number. Adds to the gradients of walls in sum.
+// Adjoint of the contacts of a column of nodes: in grad {count, 4}, dL/dv after them becomes dL/dv before them; in
+// velocity, v before them becomes v after them. dL/d(mass) by way of the impulses goes to the last component of grad,
+// which node_adj ignores. masses: every fourth number is one. Adds to the gradients of walls in sum.
 static void contacts_of_column_adj(const cq_scene *s, const cq_column *column, const real *masses, real *velocity,
                                    real *grad, cq_partial *sum) {
   int64_t entry = column->wall_begin;
@@ -317,8 +321,8 @@ static void contacts_of_column_adj(const cq_scene *s, const cq_column *column, c
 static void carried_column_adj(cq_scene *s, const cq_column *column, const void *record, int32_t block);
 
 // Adjoint of grid for a block of columns: from the slabs, which hold dL/dv of the nodes, sets s->grid_q =
-// dL/d(momentum, mass) (E14), and s->grid_v = v again from the record. Adds to the gradients of gravity, damping and
-// walls.
+// dL/d(momentum, mass) (E14), and s->grid_v = v again from the record. Adds to the block's gradients of gravity,
+// damping and walls.
 static void grid_adj(cq_scene *s, const void *record, int32_t block) {
   const cq_arrangement *a = s->arrangement;
   cq_partial *sum = &s->partial[block];

@@ -66,11 +66,11 @@ static inline Real r_abs(Real x) { return x < 0 ? -x : x; }
 static inline Real r_max(Real a, Real b) { return a > b ? a : b; }
 // Lane by lane: a where c > 0, else b.
 static inline Real r_pick(Real c, Real a, Real b) { return c > 0 ? a : b; }
-// The largest lane.
+// The largest of the lanes.
 static inline real r_largest(Real x) { return x; }
-// The smallest lane.
+// The smallest of the lanes.
 static inline real r_smallest(Real x) { return x; }
-// Are all lanes finite? 1 yes, 0 no.
+// 1 if all lanes are finite, else 0.
 static inline int r_finite(Real x) { return isfinite(s_value(x)) != 0; }
 
 #else
@@ -85,7 +85,7 @@ typedef int64_t RealBits __attribute__((vector_size(CQ_LANES * CQ_REAL_BYTES)));
 #endif
 #define R_INLINE static inline __attribute__((always_inline, unused))
 
-// The same number in all lanes.
+// A vector with x in all lanes.
 R_INLINE Real r_set(real x) { return x - (Real){0}; }
 // CQ_LANES numbers from aligned memory.
 R_INLINE Real r_load(const real *p) { return *(const Real *)p; }
@@ -108,8 +108,8 @@ R_INLINE Real r_sqrt(Real x) {
   return r_load(lane);
 }
 
-// floor; callers keep |x| below 2^24 (a cell coordinate). By conversion to integer and back, but for doubles on AVX2,
-// which has no such conversion and an instruction for floor (9: down, without exceptions).
+// floor of each lane; callers keep |x| below 2^24 (a cell coordinate). By conversion to integer and back, but for
+// doubles on AVX2, which has no such conversion and an instruction for floor (9: down, without exceptions).
 R_INLINE Real r_floor(Real x) {
 #if CQ_REAL_BYTES == 8 && CQ_LANES == 4 && defined(__AVX2__)
   return (Real)__builtin_ia32_roundpd256(x, 9);
@@ -145,7 +145,7 @@ R_INLINE Real r_log(Real x) {
 }
 
 // exp(x) = 2^k exp(r), k = round(x / log 2), |r| <= log(2) / 2, by the series up to where its terms fall below
-// rounding. Of any x: too large gives infinity, too small 0, NaN itself.
+// rounding. Any x is allowed: one too large gives infinity, one too small 0, NaN gives NaN.
 R_INLINE Real r_exp(Real x) {
 #if CQ_REAL_BYTES == 4
   const int terms = 7, fraction = 23, bias = 127;
@@ -166,7 +166,7 @@ R_INLINE Real r_exp(Real x) {
   return (e * r + (real)1) * (Real)((half + bias) << fraction) * (Real)((k - half + bias) << fraction);
 }
 
-// Is any lane above 0? 1 yes, 0 no.
+// 1 if any lane of c is above 0, else 0.
 R_INLINE int r_any(Real c) {
   typedef int8_t Bytes __attribute__((vector_size(CQ_LANES)));
   const Bytes above = __builtin_convertvector((RealBits)(c > (Real){0}), Bytes);
@@ -177,15 +177,15 @@ R_INLINE int r_any(Real c) {
 }
 #define r_any r_any
 
-// The largest lane.
+// The largest of the lanes.
 R_INLINE real r_largest(Real x) {
   real m = x[0];
   for (int i = 1; i < CQ_LANES; i++) m = x[i] > m ? x[i] : m;
   return m;
 }
-// The smallest lane.
+// The smallest of the lanes.
 R_INLINE real r_smallest(Real x) { return -r_largest(-x); }
-// Are all lanes finite? 1 yes, 0 no.
+// 1 if all lanes are finite, else 0.
 R_INLINE int r_finite(Real x) {
   const Real zero = x - x;   // NaN where x is not finite
   real sum = 0;

@@ -1,8 +1,8 @@
 // load: from the user's arrays to chunks, in the order of an arrangement; gradients back to the user's order; and which
 // particle shows that a step failed.
 
-// The particle whose place a slot takes: its own; in a padding slot, which has no mass and no volume, that of the last
-// particle before it in its chunk, or of the first one after it.
+// Returns the particle (user's index) whose values are loaded into a slot: the slot's own; for a padding slot, which
+// has no mass and no volume, that of the last particle before it in its chunk, or of the first one after it.
 CQ_INLINE int32_t padded_particle(const cq_arrangement *a, const int32_t slot) {
   const int32_t *order = a->order + slot / CQ_CHUNK * CQ_CHUNK;
   int l = slot % CQ_CHUNK;
@@ -11,8 +11,8 @@ CQ_INLINE int32_t padded_particle(const cq_arrangement *a, const int32_t slot) {
   return order[l];
 }
 
-// Copies the given state of particles, in the user's order, into chunks [begin, end) of a slice; internal variables
-// get their values at the start.
+// Loads the initial state of particles (s->values, in the user's order) into chunks [chunk_begin, chunk_end) of a
+// slice, in the order of the live arrangement; internal variables get their start values.
 static void load_state(const cq_scene *s, cq_slice *out, int32_t chunk_begin, int32_t chunk_end) {
   real *data = (real *)out->data;
   const double *field[4] = {s->values.position, s->values.velocity, s->values.affine, s->values.deformation};
@@ -29,8 +29,8 @@ static void load_state(const cq_scene *s, cq_slice *out, int32_t chunk_begin, in
   }
 }
 
-// Copies mass, volume and constants of particles, in the user's order, into chunks [begin, end) of an arrangement,
-// with masks of their materials and drives. Padding slots have no mass and no volume.
+// Loads mass, volume and constants of particles (in the user's order) into chunks [chunk_begin, chunk_end) of an
+// arrangement, in its order, and sets the masks of their materials and drives. Padding slots get no mass and no volume.
 static void load_params(const cq_scene *s, cq_arrangement *a, int32_t chunk_begin, int32_t chunk_end) {
   const cq_model *m = s->model;
   real *data = (real *)a->params;
@@ -51,7 +51,7 @@ static void load_params(const cq_scene *s, cq_arrangement *a, int32_t chunk_begi
   }
 }
 
-// Copies gravity, friction and velocities of walls, and damping into s->globals.
+// Sets s->globals, in reals, from s->values: gravity, friction and velocities of walls, and damping.
 static void load_globals(cq_scene *s) {
   real *g = (real *)s->globals;
   for (int i = 0; i < CQ_DIM; i++) g[i] = (real)s->values.gravity[i];
@@ -62,13 +62,13 @@ static void load_globals(cq_scene *s) {
   g[3 + 4 * s->model->wall_count] = (real)s->values.damping[0];
 }
 
-// Sets gravity {dim} for the running control step in s->globals.
+// Sets gravity {dim} in s->globals for the running control step, in rollouts where it changes from step to step.
 static void load_gravity(cq_scene *s, const double *gravity) {
   for (int i = 0; i < CQ_DIM; i++) ((real *)s->globals)[i] = (real)gravity[i];
 }
 
-// Adds the gradients of mass, volume and constants of chunks [begin, end) to those in the user's order and clears
-// them, before the order changes. Nothing where nobody asks for any of them.
+// Adds the gradients of mass, volume and constants in chunks [chunk_begin, chunk_end) to those in the user's order and
+// clears them: at the end, and before the order changes. Nothing where none of them is wanted.
 static void store_params_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end) {
   if (!(s->wanted & (cq_bit(CQ_FIELD_VOLUME) | cq_bit(CQ_FIELD_MASS) | cq_constant_bits()))) return;
   real *data = (real *)s->params_adj;
@@ -85,13 +85,13 @@ static void store_params_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end
   }
 }
 
-// Multiplies numbers [begin, end) by a factor; a factor of 0 also removes what is not finite.
+// Multiplies reals [begin, end) of data by a factor; a factor of 0 also removes what is not finite.
 static void discount_reals(void *data, const int64_t begin, const int64_t end, const real factor) {
   if (s_value(factor) == 0) memset((void *)((real *)data + begin), 0, (size_t)(end - begin) * sizeof(real));
   for (int64_t i = begin; i < end && s_value(factor) != 0; i++) ((real *)data)[i] *= factor;
 }
 
-// The sum of squares of `count` numbers.
+// The sum of squares of the first `count` reals of data, in double.
 static double square_of(const void *data, const int64_t count) {
   double sum[8] = {0};
   for (int64_t i = 0; i < count / 8; i++)
@@ -102,15 +102,14 @@ static double square_of(const void *data, const int64_t count) {
   return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
 }
 
-// The sum of squares of the adjoint of the live state, internal variables included. Slots that hold no particle are
-// zero.
+// The sum of squares of the adjoint of the live state and its internal variables. Padding slots must be zero.
 static double adj_square(const cq_scene *s) {
   const int64_t slots = (int64_t)s->chunks * CQ_CHUNK;
   const double internal = s->internal_adj ? square_of(s->internal_adj, slots * s->model->internal_count) : 0;
   return square_of(s->adj, slots * FIELDS) + internal;
 }
 
-// Multiplies the adjoint of the live state in chunks [begin, end) by a factor, internal variables included.
+// Multiplies the adjoint of the live state in chunks [chunk_begin, chunk_end) by a factor, internal variables included.
 static void discount_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end, double factor) {
   const int64_t begin = (int64_t)chunk_begin * CQ_CHUNK, end = (int64_t)chunk_end * CQ_CHUNK;
   const int64_t internals = s->model->internal_count;
@@ -118,7 +117,8 @@ static void discount_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end, do
   if (s->internal_adj) discount_reals(s->internal_adj, begin * internals, end * internals, (real)factor);
 }
 
-// Adds the adjoints of position, velocity, C and F of chunks [begin, end) to the gradients in the user's order.
+// At step 0: adds the adjoints of position, velocity, C and F in chunks [chunk_begin, chunk_end) to the gradients in
+// the user's order.
 static void store_state_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end) {
   real *data = (real *)s->adj;
   double *out[4] = {s->gradients.position, s->gradients.velocity, s->gradients.affine, s->gradients.deformation};
@@ -131,13 +131,14 @@ static void store_state_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end)
   }
 }
 
-// Is a coordinate x along an axis [cells] in the world? 1 yes, 0 no or NaN. Rounding may put what lies on the upper
-// edge just above it.
+// Returns 1 if a coordinate x along an axis [cells] is in the world, 0 if not or NaN. Rounding may put what lies on the
+// upper edge just above it.
 CQ_INLINE int in_world(const cq_model *m, const int axis, const real x) {
   return s_value(x) >= 0 && s_value(x) <= m->cells[axis] * (1 + 1e-6);
 }
 
-// The first axis along which the particle of a slot is not in the world; CQ_DIM if it is in it.
+// Returns the first axis along which the particle of a slot is outside the world; CQ_DIM if it is inside. data:
+// particles of a slice.
 static int axis_outside(const cq_scene *s, real *data, const int32_t slot) {
   const real inv_dx = (real)(1 / s->model->dx);
   for (int i = 0; i < CQ_DIM; i++)
@@ -145,9 +146,9 @@ static int axis_outside(const cq_scene *s, real *data, const int32_t slot) {
   return CQ_DIM;
 }
 
-// Finds the first particle of a slice, in the user's order, that is not finite, else the first outside of the world,
-// else the first with det F <= 0, and sets health. If there is none, health->bad stays, and its value and particle are
-// the smallest det F.
+// After a failed step: finds the first particle of a slice, in the user's order, that is not finite, else the first
+// outside of the world, else the first with det F <= 0, and sets health. If there is none, health->bad stays, and its
+// value and particle are the smallest det F.
 static void diagnose(const cq_scene *s, const cq_slice *slice, cq_health *health) {
   real *data = (real *)slice->data;
   for (int32_t p = 0; p < s->model->particle_count; p++) {

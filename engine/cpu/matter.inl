@@ -1,4 +1,4 @@
-// matter: what a pass knows of a chunk of particles, and the stress and the forces of its particles.
+// matter: what a pass over particles reads of a chunk beside the grid, and the stress and the forces of its particles.
 
 // everything about one chunk that stays during a pass over it
 typedef struct {
@@ -12,7 +12,7 @@ typedef struct {
   uint32_t materials;
 } Matter;
 
-// What a pass knows of chunk c without a state: params, materials and actuation.
+// Returns what a pass over particles reads of chunk c apart from their state: constants, materials and actuation.
 CQ_INLINE Matter matter_at(const cq_scene *s, const int32_t c) {
   const cq_arrangement *a = s->arrangement;
   Matter m;
@@ -29,7 +29,7 @@ CQ_INLINE Matter matter_at(const cq_scene *s, const int32_t c) {
   return m;
 }
 
-// What a pass knows of chunk c in the state `in`: params, materials, actuation, particles and internal variables.
+// As matter_at, with the state and internal variables of the chunk's particles in the slice `in`.
 CQ_INLINE Matter matter_of(const cq_scene *s, const cq_slice *in, const int32_t c) {
   Matter m = matter_at(s, c);
   m.state = (const real *)in->data + AT(c, FIELDS, 0);
@@ -37,11 +37,12 @@ CQ_INLINE Matter matter_of(const cq_scene *s, const cq_slice *in, const int32_t 
   return m;
 }
 
-// One of the params (CQ_PARAM_MASS, CQ_PARAM_VOLUME, a constant) of particles h, h + 1, ... of a chunk.
+// Number `which` of the params of particles h, h + 1, ... of a chunk: CQ_PARAM_MASS, CQ_PARAM_VOLUME, or a constant of
+// their material from CQ_PARAM_SLOTS on.
 CQ_INLINE Real param(const Matter *m, const int which, const int h) { return r_load(m->params + which * CQ_CHUNK + h); }
 
-// Sets force to the forces given to particles h, h + 1, ... of a chunk: of scripts, cables and chambers, and of
-// pressures on their surface, which follow the deformation gradient f.
+// Sets force to the force on each of particles h, h + 1, ... of a chunk: given by the user, by cables and chambers, and
+// by pressures on their surface, which follow the deformation gradient f.
 CQ_INLINE void force_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], Real force[CQ_DIM]) {
   EACH(i) force[i] = r_set((real)0);
   if (m->actuation) load_vector(m->actuation, FORCE, h, force);
@@ -58,7 +59,8 @@ CQ_INLINE Real is_material(const Matter *m, const int k, const int h) {
   return r_load(lane);
 }
 
-// Sets at to what a fused law takes of particles h, h + 1, ...: F and constants.
+// Sets at to what a fused law, whose stress the step inlines (material_is_fused), reads of particles h, h + 1, ...: F
+// and constants.
 CQ_INLINE void point_of_fused(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM],
                               MaterialPoint *at) {
   at->law = law;
@@ -66,8 +68,8 @@ CQ_INLINE void point_of_fused(const Matter *m, const cq_material *law, const int
   EACH(i) EACH(j) at->f[i][j] = f[i][j];
 }
 
-// Sets at to what any law takes of particles h, h + 1, ...: F, constants and internal variables, and on the grid of the
-// world C as rate if the law is viscous.
+// Sets at to what any law reads of particles h, h + 1, ...: F, constants and internal variables; on the grid of the
+// world also C, the rate of a viscous law.
 static void point_of(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM],
                      MaterialPoint *at) {
   at->law = law;
@@ -78,7 +80,8 @@ static void point_of(const Matter *m, const cq_material *law, const int h, const
   EACH(i) EACH(j) at->f[i][j] = f[i][j];
 }
 
-// Sets tau to the Kirchhoff stress P F^T of particles h, h + 1, ... by a law without a fused form; returns det F.
+// Sets tau to the Kirchhoff stress P F^T of particles h, h + 1, ... by a law that is not inlined (fused); returns det
+// F.
 CQ_RARE Real stress_of_plain(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM],
                              Real tau[CQ_DIM][CQ_DIM]) {
   MaterialPoint at;
@@ -86,8 +89,8 @@ CQ_RARE Real stress_of_plain(const Matter *m, const cq_material *law, const int 
   return material_kirchhoff_plain(&at, tau);
 }
 
-// Sets tau to the Kirchhoff stress of particles h, h + 1, ... by one law, in its fused form if it has one; returns det
-// F. kept: set by a fused law, for its adjoint.
+// Sets tau to the Kirchhoff stress of particles h, h + 1, ... by `law`, as if all were of it, inlined if it is fused;
+// returns det F. kept: terms that a fused law sets for its adjoint.
 CQ_INLINE Real stress_of_law(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM],
                              MaterialKept *kept, Real tau[CQ_DIM][CQ_DIM]) {
   if (!material_is_fused(law)) return stress_of_plain(m, law, h, f, tau);
@@ -96,8 +99,8 @@ CQ_INLINE Real stress_of_law(const Matter *m, const cq_material *law, const int 
   return material_kirchhoff_fused(&at, kept, tau);
 }
 
-// Sets tau to the Kirchhoff stress of particles h, h + 1, ... of a chunk, each of its material, with actuation;
-// returns det F. kept: values for the adjoint, valid for a chunk of one material.
+// Sets tau to the Kirchhoff stress of particles h, h + 1, ... of a chunk, each by its own material, with active stress;
+// returns det F. kept: terms for the adjoint, valid if the chunk has one material.
 CQ_INLINE Real stress_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], MaterialKept *kept,
                          Real tau[CQ_DIM][CQ_DIM]) {
   Real jac = f[0][0];

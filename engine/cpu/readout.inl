@@ -23,8 +23,8 @@ typedef double quantities[READOUT_WIDTH][BLOCK];
   for (int32_t f = 0, width;                                                                                           \
        f < CQ_STATE_FIELD_COUNT && (width = (fields) >> f & 1 ? cq_state_width(f, CQ_DIM) : 0, 1); f++)
 
-// Sets e to the entries of a readout's list from `begin` on, at most BLOCK and before `end`, with slots and weights of
-// their particles.
+// Sets e to the entries [begin, end), at most BLOCK of them, of a readout's list of particles, with slots, addresses
+// and weights of their particles.
 static void find_entries(const cq_scene *s, const cq_readout *r, const int64_t begin, const int64_t end, entries *e) {
   const int32_t *slot = s->arrangement->slot, *list = r->particles + begin;
   const int count = end - begin < BLOCK ? (int)(end - begin) : BLOCK;
@@ -39,7 +39,7 @@ static void find_entries(const cq_scene *s, const cq_readout *r, const int64_t b
   e->count = count;
 }
 
-// Keeps those entries of e whose particles lie in chunks [begin, end).
+// Keeps only those entries of e whose particles lie in chunks [chunk_begin, chunk_end).
 static void pick_entries(const int32_t chunk_begin, const int32_t chunk_end, entries *e) {
   const int64_t lower = AT(chunk_begin, FIELDS, 0), upper = AT(chunk_end, FIELDS, 0);
   int n = 0;
@@ -54,7 +54,7 @@ static void pick_entries(const int32_t chunk_begin, const int32_t chunk_end, ent
   e->count = n;
 }
 
-// Fills e up to a multiple of LANES entries, with its first entry once more, of weight zero.
+// Fills e up to a multiple of LANES entries by copies of its first entry with weight zero: sums need no remainder.
 static void pad_entries(entries *e) {
   for (; e->count % LANES; e->count++) {
     e->slot[e->count] = e->slot[0];
@@ -63,7 +63,7 @@ static void pad_entries(entries *e) {
   }
 }
 
-// Adds the weights of list entries [begin, end) to sum, every sixteenth entry in one lane.
+// Adds the weights of list entries [begin, end) of a readout to sum, entry k to lane (k - begin) modulo LANES.
 static void sum_weights(const cq_scene *s, const cq_readout *r, const int64_t begin, const int64_t end,
                         double sum[LANES]) {
   const double *weights = cq_scene_weights(s, r);
@@ -75,8 +75,8 @@ static void sum_weights(const cq_scene *s, const cq_readout *r, const int64_t be
 
 // ---- derived quantities ---------------------------------------------------------------------------------------------
 
-// Loads the particles of entries k, k + 1, ... into the lanes of `at`, and their constants into slot_of; lanes beyond
-// the last entry repeat the first. Returns the mask of their materials.
+// Loads the particles of entries k, k + 1, ... into the lanes of at, and their material constants into slot_of; lanes
+// beyond the last entry repeat entry k. Returns the mask of the particles' materials.
 static uint32_t load_points(const cq_scene *s, const entries *e, const int k, ReadoutPoint *at,
                             Real slot_of[CQ_SLOTS_MAX]) {
   const cq_model *m = s->model;
@@ -107,15 +107,15 @@ static uint32_t load_points(const cq_scene *s, const entries *e, const int k, Re
   return materials;
 }
 
-// Moves *l on to the next lane, of those from entry k on, whose particle is of material m, and returns 1; 0 if there
-// is none. *l begins at -1.
+// Iterates over those lanes of a vector of entries k, k + 1, ... whose particle is of material m: moves *l, which
+// begins at -1, on to the next such lane and returns 1, or 0 if there is none.
 CQ_INLINE int next_of(const cq_scene *s, const entries *e, const int k, const int m, int *l) {
   while (++*l < CQ_LANES && k + *l < e->count)
     if (s->arrangement->material[e->slot[k + *l]] == m) return 1;
   return 0;
 }
 
-// Sets out to a derived quantity (a CQ_DERIVED_...) of each entry, component by component.
+// Sets out {width, entries} to a derived quantity (CQ_DERIVED_...), such as stress, of the particle of each entry.
 static void derive(const cq_scene *s, const entries *e, const int32_t quantity, quantities out) {
   const int width = cq_quantity_width(quantity, CQ_DIM);
   for (int k = 0; k < e->count; k += CQ_LANES) {
@@ -135,8 +135,8 @@ static void derive(const cq_scene *s, const entries *e, const int32_t quantity, 
   }
 }
 
-// Adds lane l of grad, the gradient of a derived quantity's inputs, to the adjoint of the particle in a slot, and to
-// the gradients of its constants.
+// Adds lane l of grad, the gradient of a derived quantity's inputs, to the adjoint of the particle in `slot`, and to
+// the gradients of that particle's constants.
 static void store_point_adj(cq_scene *s, const int32_t slot, ReadoutPoint *grad, const int l) {
   const cq_model *m = s->model;
   const int32_t p = s->arrangement->order[slot];
@@ -153,8 +153,8 @@ static void store_point_adj(cq_scene *s, const int32_t slot, ReadoutPoint *grad,
     *slot_at((real *)s->internal_adj, m->internal_count, slot, q) += ((const real *)&grad->material.internal[q])[l];
 }
 
-// Adjoint of derive: from by = dL/d(quantity) of each entry, adds to the adjoint of state and to the gradients of
-// constants.
+// Adjoint of derive: from by {width, entries} = dL/d(quantity), adds to the adjoint of the entries' particles and to
+// the gradients of their constants.
 static void derive_adj(cq_scene *s, const entries *e, const int32_t quantity, quantities by) {
   const int width = cq_quantity_width(quantity, CQ_DIM);
   for (int k = 0; k < e->count; k += CQ_LANES) {
@@ -180,8 +180,8 @@ static void derive_adj(cq_scene *s, const entries *e, const int32_t quantity, qu
 
 // ---- sums -----------------------------------------------------------------------------------------------------------
 
-// Adds w q, or w q q^T for second moments, of each entry to the sums of its lane. quantity: that of the derived q,
-// such as stress.
+// Adds w q (for second moments w q q^T) of each entry to sum {components, LANES}, entry k to lane k modulo LANES.
+// quantity: which derived quantity q is, such as stress; w: the entry's weight.
 static void sum_derived(const cq_scene *s, const cq_readout *r, const entries *e, const int32_t quantity,
                         double sum[][LANES]) {
   const int width = cq_quantity_width(quantity, CQ_DIM), pairs = r->kind == CQ_READOUT_SECOND_MOMENT ? width : 1;
@@ -199,8 +199,8 @@ static void sum_derived(const cq_scene *s, const cq_readout *r, const entries *e
   for (int32_t q = CQ_STATE_FIELD_COUNT, width;                                                                        \
        q < CQ_QUANTITY_COUNT && (width = (fields) >> q & 1 ? cq_quantity_width(q, CQ_DIM) : 0, 1); q++)
 
-// Sums over list entries [begin, end) of a readout, into sums: of weights, then of each of the `fields` (bits)
-// component by component, or pair by pair for second moments, times the weight.
+// Sums over list entries [begin, end) of a readout, into sums: first of the weights, then of weight times each
+// component of the quantities in `fields` (bits), or times each pair of components for second moments.
 static void read_sums(const cq_scene *s, const cq_readout *r, uint32_t fields, int64_t begin, int64_t end,
                       double *sums) {
   const int total = 1 + cq_readout_width(r->kind, fields, CQ_DIM);
@@ -240,8 +240,8 @@ static void read_sums(const cq_scene *s, const cq_readout *r, uint32_t fields, i
   }
 }
 
-// Sets out[f] {entries, width} to field or derived quantity f of the particle of each list entry [begin, end), without
-// weights; for a gather.
+// For a gather: copies state fields and derived quantities of the particles of list entries [begin, end) to
+// out[quantity] {entries, width}, without weights.
 static void read_fields(const cq_scene *s, const cq_readout *r, int64_t begin, int64_t end,
                         double *const out[CQ_QUANTITY_COUNT]) {
   const real *data = (const real *)cq_scene_seen(s)->data;
@@ -270,9 +270,9 @@ typedef struct {
   quantities value, by;
 } wanted;
 
-// Sets q->by to the gradient of a readout by a quantity of each entry, times the weight: of g.q, of g.q q^T, or of a
-// gather, g = grad. along: NULL, or adds g.q of each entry, by which weights get their gradient. q->value is read for
-// a second moment, and for along.
+// Sets q->by {width, entries} to the gradient of a readout by one quantity q of each entry, times the entry's weight.
+// grad: g, the gradient of the group's numbers of that quantity (of all entries in a gather). along: NULL, or adds g.q
+// of each entry (second moments: q.g q) for the gradient of weights; that and second moments read q->value.
 static void quantity_adj(const cq_readout *r, const entries *e, const double *grad, double *along, wanted *q) {
   const int width = q->width, moment = r->kind == CQ_READOUT_SECOND_MOMENT;
   for (int i = 0; i < width; i++) {
@@ -287,8 +287,7 @@ static void quantity_adj(const cq_readout *r, const entries *e, const double *gr
   }
 }
 
-// Adjoint of a readout of state field f: adds to the adjoint of the particle of each entry. grad: of the group's
-// numbers; along as in quantity_adj.
+// Adjoint of a readout of state field f: adds to s->adj of the particle of each entry. grad, along: as in quantity_adj.
 static void field_adj(cq_scene *s, const cq_readout *r, const entries *e, const int32_t f, const double *grad,
                       double *along) {
   const int32_t at = cq_state_offset(f, CQ_DIM) * CQ_CHUNK;
@@ -303,8 +302,8 @@ static void field_adj(cq_scene *s, const cq_readout *r, const entries *e, const 
     for (int k = 0; k < e->count; k++) adj[e->at[k] + i * CQ_CHUNK] += (real)q.by[i][k];
 }
 
-// Adjoint of a readout of a derived quantity, as stress: adds to the adjoint of state and to the gradients of
-// constants of the particle of each entry. grad: of the group's numbers; along as in quantity_adj.
+// Adjoint of a readout of a derived quantity, such as stress: adds to the adjoint of the particle of each entry, and to
+// the gradients of its constants. grad, along: as in quantity_adj.
 static void derived_adj(cq_scene *s, const cq_readout *r, const entries *e, const int32_t quantity, const double *grad,
                         double *along) {
   wanted q;
@@ -314,7 +313,8 @@ static void derived_adj(cq_scene *s, const cq_readout *r, const entries *e, cons
   derive_adj(s, e, quantity, q.by);
 }
 
-// The product of a group's gradient with its readout, from its sums: the part of the gradient by the total weight.
+// Returns g . out of a group: out its mean or second moment, computed from its sums, g the gradient by it. With this
+// number weights get the part of their gradient that comes from the total weight.
 static double dot_of_means(const cq_readout *r, const cq_group_grad *out) {
   double mean = 0;
   const double *sum = out->sums + 1;
@@ -324,9 +324,9 @@ static double dot_of_means(const cq_readout *r, const cq_group_grad *out) {
   return mean;
 }
 
-// Adjoint of a readout for one group, for particles of chunks [begin, end): adds to the adjoint of state and to the
-// gradients of constants and weights. With out = sum w q / W: dL/dq += w / W g, dL/dw += g . (q - out) / W; of a sum
-// without W, w g and g . q.
+// Adjoint of a readout for one group, for particles of chunks [chunk_begin, chunk_end): adds to the adjoint of state
+// and to the gradients of constants and weights. With out = sum w q / W, W = sum w, g = dL/dout: dL/dq += w / W g,
+// dL/dw += g . (q - out) / W; for a sum, w g and g . q. out: the group's sums and gradients.
 static void read_adj(cq_scene *s, const cq_readout *r, int32_t group, int32_t chunk_begin, int32_t chunk_end,
                      const cq_group_grad *out) {
   double *by_weight = cq_scene_weights_adj(s, r);

@@ -58,10 +58,10 @@ ROW_INLINE Part part_sub(Part a, Part b);
 ROW_INLINE Part part_mul(Part a, Part b);
 // s a
 ROW_INLINE Part part_scale(real s, Part a);
-// The same four reals p[0..3] in each node of a part.
+// A part that has the same four reals p[0..3] in each of its nodes.
 ROW_INLINE Part part_comps(const real *p);
-// One number for each node: of the row's four numbers p[0..3] those of this part's nodes, each in all four reals of its
-// node.
+// From a row's four numbers p[0..3], one for each node, those of the nodes of part number `part`, each repeated in all
+// four reals of its node.
 ROW_INLINE Part part_nodes(const real *p, int part);
 // 1 / a where a > 0, else 0
 ROW_INLINE Part part_inverse(Part a);
@@ -192,7 +192,7 @@ ROW_INLINE void r_stream(real *p, Real x) {
   r_store(p, x);
 #endif
 }
-// Ends a series of r_stream: all of it is in memory before what follows.
+// Ends a series of r_stream: its stores are in memory before any store that follows.
 ROW_INLINE void stream_end(void) {
 #if CQ_LANES >= 8
   _mm_sfence();
@@ -200,11 +200,11 @@ ROW_INLINE void stream_end(void) {
 }
 
 #if CQ_LANES == 16
-// A vector from two places in memory, eight lanes of each.
+// A vector whose first eight lanes are p[0..7] and whose last are q[0..7].
 ROW_INLINE Real r_join(const real *p, const real *q) {
   return (Real)_mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(p)), _mm256_loadu_ps(q), 1);
 }
-// Writes a vector to two places in memory, eight lanes to each.
+// Writes the first eight lanes of x to p[0..7] and the last to q[0..7].
 ROW_INLINE void r_split(real *p, real *q, Real x) {
   _mm256_storeu_ps(p, _mm512_castps512_ps256((__m512)x));
   _mm256_storeu_ps(q, _mm512_extractf32x8_ps((__m512)x, 1));
@@ -225,7 +225,7 @@ ROW_INLINE Real real_join(const Quad q[QUADS]) {
 #endif
 }
 
-// Sets q to the quads that a Real consists of, lane group by lane group.
+// Sets q to the quads that a Real consists of: four lanes each, in order.
 ROW_INLINE void real_split(Real x, Quad q[QUADS]) {
 #if CQ_LANES == 16
   q[0] = _mm512_castps512_ps128((__m512)x);
@@ -292,7 +292,7 @@ ROW_INLINE Row row_sub(Row a, Row b) { ROW_EACH a.v[i] = part_sub(a.v[i], b.v[i]
 ROW_INLINE Row row_mul(Row a, Row b) { ROW_EACH a.v[i] = part_mul(a.v[i], b.v[i]); return a; }
 // s a
 ROW_INLINE Row row_scale(real s, Row a) { ROW_EACH a.v[i] = part_scale(s, a.v[i]); return a; }
-// The same four reals p[0..3] in each node.
+// A row that has the same four reals p[0..3] in each node.
 ROW_INLINE Row row_comps(const real *p) { Row r; ROW_EACH r.v[i] = part_comps(p); return r; }
 // Component k of each node, in all four reals of that node. A switch, because the intrinsics take no variable, and not
 // every compiler unrolls a loop over k in time.
@@ -313,7 +313,7 @@ ROW_INLINE void row_sum(real *out, Row a) {
   for (int i = 1; i < ROW_PARTS; i++) sum = quad_add(sum, part_fold(a.v[i]));
   quad_store(out, sum);
 }
-// Of each of four rows the sum over its nodes, component by component: out[16].
+// For each of the rows a, b, c, d the sum over its nodes, component by component: out[16].
 ROW_INLINE void row_sums(real *out, Row a, Row b, Row c, Row d) {
 #if CQ_LANES > 1 && CQ_REAL_BYTES == 4 && defined(__AVX512F__)
   const __m512 s = _mm512_shuffle_f32x4(a.v[0], b.v[0], 0x44) + _mm512_shuffle_f32x4(a.v[0], b.v[0], 0xEE);
@@ -335,7 +335,7 @@ ROW_INLINE void row_sums(real *out, Row a, Row b, Row c, Row d) {
 // vector.
 #if REACHED_ALONE
 typedef struct { Part sum; } RowSum;
-// Adds part number `part` of the rows of a stencil to their sum; number 0 begins it.
+// Adds a, which is part number `part` of the rows of a stencil, to the sum over its nodes; part 0 begins the sum.
 ROW_INLINE void sum_take(RowSum *s, int part, Part a) { s->sum = part ? part_add(s->sum, a) : a; }
 // Writes the sums over nodes of four rows: out[16].
 ROW_INLINE void sums_store(real *out, const RowSum *a, const RowSum *b, const RowSum *c, const RowSum *d) {
@@ -348,7 +348,7 @@ ROW_INLINE void sums_store(real *out, const RowSum *a, const RowSum *b, const Ro
 ROW_INLINE void sum_store(real *out, const RowSum *a) { part_store(out, a->sum); }
 #else
 typedef struct { Row sum; } RowSum;
-// Adds part number `part` of the rows of a stencil to their sum; number 0 begins it.
+// Adds a, which is part number `part` of the rows of a stencil, to the sum over its nodes; part 0 begins the sum.
 ROW_INLINE void sum_take(RowSum *s, int part, Part a) { s->sum.v[part] = a; }
 // Writes the sums over nodes of four rows: out[16].
 ROW_INLINE void sums_store(real *out, const RowSum *a, const RowSum *b, const RowSum *c, const RowSum *d) {

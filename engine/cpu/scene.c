@@ -2,20 +2,20 @@
 #include "kernels.h"
 #include <string.h>
 
-// The number of particle slots of a scene: whole chunks, so some at the end are empty.
+// The number of particle slots of a scene: whole chunks of 16, so some at the end have no particle.
 static int64_t slots_of(const cq_scene *s) { return (int64_t)s->chunks * CQ_CHUNK; }
 
-// The number of reals of the motion v' and C' of one particle.
+// The number of reals of v' and C' of one particle, the motion by which a step moves it.
 static size_t motion_fields(const cq_scene *s) { return (size_t)(s->model->dim + s->model->dim * s->model->dim); }
 
-// The number of reals of v' and C' of all particles in a state; 0 where nothing reads them.
+// The number of reals of v' and C' of all particles in a slice (a state in memory); 0 where nothing reads them.
 static size_t motion_reals(const cq_scene *s) {
   const int read = cq_keeps_unresolved(s->model) && (s->differentiable || s->model->averages_dilatation);
   return read ? (size_t)slots_of(s) * motion_fields(s) : 0;
 }
 
-// Appends the chunks of the particles on the spatial grid, and divides them into ranges, as many as the particles ask
-// for and not the threads.
+// Lays out the chunks of particles on the spatial grid behind those on reference grids, and divides them into ranges,
+// the units of parallel work. Their number depends on the particles, not on threads: so sums do not either.
 static void split_ranges(cq_scene *s) {
   const int32_t chunks = (int32_t)((cq_scene_spatial_count(s) + CQ_CHUNK - 1) / CQ_CHUNK);
   int32_t ranges = chunks / CQ_RANGE_CHUNKS;
@@ -30,7 +30,7 @@ static void split_ranges(cq_scene *s) {
 // Are there particles on the spatial grid? 1 yes, 0 no.
 static int has_spatial(const cq_scene *s) { return !cq_is_reference(s->model) || cq_is_mixed(s->model); }
 
-// Allocates the arrays by which particles are sorted by cell. 1, or 0 without memory, as all alloc_ functions here.
+// Allocates the arrays for sorting particles by cell. Returns 1, or 0 without memory, as all alloc_ functions here.
 static int alloc_sorting(cq_scene *s) {
   const size_t slots = (size_t)slots_of(s);
   int32_t longest = 0;
@@ -45,8 +45,9 @@ static int alloc_sorting(cq_scene *s) {
   return s->base && s->source && s->source_other && s->plane && s->tally;
 }
 
-// The most weight rows that a chunk may need. A weight row is one actuator on one chunk: at most as many as actuators,
-// and as entries of its particles; an actuator that a particle lists twice needs two rows.
+// The most weight rows that a chunk may need. A weight row holds the weights of one actuator on the 16 particles of a
+// chunk: there are at most as many as actuators, and as entries of its particles; an actuator that a particle lists
+// twice needs two rows.
 static int32_t row_width(const cq_model *m) {
   int64_t most = 0;
   int twice = 0;
@@ -58,7 +59,7 @@ static int32_t row_width(const cq_model *m) {
   return (int32_t)(twice || most * CQ_CHUNK < m->actuator_count ? most * CQ_CHUNK : m->actuator_count);
 }
 
-// Allocates the weight rows of actuation. 1, or 0 without memory. Memory is touched only as far as there are rows.
+// Allocates the weight rows of actuation (row_width). 1, or 0 without memory. Unwritten rows take no physical memory.
 static int alloc_weight_rows(cq_scene *s) {
   s->row_width = row_width(s->model);
   const size_t weight_rows = (size_t)s->chunks * (size_t)s->row_width;
@@ -70,7 +71,7 @@ static int alloc_weight_rows(cq_scene *s) {
   return s->weight_rows && s->row_actuator && s->row_weight && s->row_entry;
 }
 
-// Allocates what cables and chambers of a scene need, in double, or dual numbers in tests. 1, or 0 without memory.
+// Allocates what cables and chambers of a scene need, in double (in tests dual numbers). 1, or 0 without memory.
 static int alloc_cables(cq_scene *s) {
   const cq_cables *c = &s->model->cables;
   const size_t size = s->kernels->real_bytes > 8 ? (size_t)s->kernels->real_bytes : sizeof(double);
@@ -88,7 +89,7 @@ static int alloc_cables(cq_scene *s) {
          s->cable_pulled;
 }
 
-// Allocates places and impulses of walls, in double, or dual numbers in tests. 1, or 0 without memory.
+// Allocates displacements and impulses of walls, in double (in tests dual numbers). 1, or 0 without memory.
 static int alloc_walls(cq_scene *s) {
   const size_t size = s->kernels->real_bytes > 8 ? (size_t)s->kernels->real_bytes : sizeof(double),
                walls = (size_t)s->model->wall_count;
@@ -98,7 +99,7 @@ static int alloc_walls(cq_scene *s) {
   return s->wall_place && s->impulse;
 }
 
-// Allocates what the averages of liquids' J keep for every particle. 1, or 0 without memory.
+// Allocates what smoothing J of liquids (volume.inl) keeps of particles, if it is on. 1, or 0 without memory.
 static int alloc_volumes(cq_scene *s) {
   const size_t size = s->kernels->real_bytes > 8 ? (size_t)s->kernels->real_bytes : sizeof(double);
   if (!(s->model->volume_share > 0)) return 1;
@@ -106,14 +107,14 @@ static int alloc_volumes(cq_scene *s) {
   return s->volume_part != NULL;
 }
 
-// Allocates what averages of dilatations keep for every particle, if the model has them. 1, or 0 without memory.
+// Allocates what averaging dilatations (dilatation.inl) keeps of particles, if it is on. 1, or 0 without memory.
 static int alloc_dilatation(cq_scene *s) {
   if (!s->model->averages_dilatation) return 1;
   s->dilatation = cq_alloc((size_t)slots_of(s) * CQ_DILATATION_FIELDS, (size_t)s->kernels->real_bytes, "dilatation");
   return s->dilatation != NULL;
 }
 
-// Allocates the gradients of each field of the world and of each slot. 1, or 0 without memory.
+// Allocates the gradients by all fields, in the user's order, and by the constants of laws. 1, or 0 without memory.
 static int alloc_gradients(cq_scene *s) {
   cq_gradients *g = &s->gradients;
   int complete = 1;
@@ -129,8 +130,7 @@ static int alloc_gradients(cq_scene *s) {
   return complete;
 }
 
-// Allocates the adjoints of state, constants, actuation and signals that lie by chunk or range. 1, or 0 without
-// memory.
+// Allocates adjoints that lie by chunk or range: of state, constants, actuation, signals. 1, or 0 without memory.
 static int alloc_adjoint(cq_scene *s) {
   const cq_model *m = s->model;
   const size_t size = (size_t)s->kernels->real_bytes, slots = (size_t)slots_of(s),
@@ -148,7 +148,7 @@ static int alloc_adjoint(cq_scene *s) {
          (!keeps || s->kept_adj) && s->params_adj && s->actuation_adj && s->signals_partial;
 }
 
-// Allocates gradients in the user's order. 1, or 0 without memory.
+// Allocates the gradients that are stored in the user's order. 1, or 0 without memory.
 static int alloc_user_adjoint(cq_scene *s) {
   const cq_model *m = s->model;
   s->signals_adj = cq_alloc((size_t)m->actuator_count, sizeof(double), "adjoint signals");
@@ -156,8 +156,8 @@ static int alloc_user_adjoint(cq_scene *s) {
   return s->signals_adj && s->forces_adj && alloc_gradients(s);
 }
 
-// Allocates an array of particles for each constant of the materials in use, and counts the params of a particle. 1,
-// or 0 without memory.
+// Allocates an array over particles for each constant that the material laws in use read, and counts the params of a
+// particle. 1, or 0 without memory.
 static int alloc_slots(cq_scene *s) {
   s->params = CQ_PARAM_SLOTS + s->model->slot_count;
   for (int32_t k = 0; k < s->model->material_count; k++) s->updates |= cq_material_updates(&s->model->materials[k]);
@@ -168,7 +168,7 @@ static int alloc_slots(cq_scene *s) {
   return 1;
 }
 
-// Allocates the arrays whose length is the number of chunks or ranges. 1, or 0 without memory.
+// Allocates all arrays whose length depends on the number of chunks or ranges. 1, or 0 without memory.
 static int alloc_chunks(cq_scene *s) {
   const size_t size = (size_t)s->kernels->real_bytes, slots = (size_t)slots_of(s);
   s->actuation = cq_alloc(slots * (size_t)cq_scene_actuation_fields(s), size, "actuation");
@@ -176,8 +176,9 @@ static int alloc_chunks(cq_scene *s) {
          alloc_dilatation(s) && (!s->differentiable || alloc_adjoint(s));
 }
 
-// Makes a scene of a model in *s, without a state; differentiable: 1 for adjoints. CQ_OK, or an error with nothing to
-// free: no memory, or a layout of reference grids that fails.
+// Initialises *s as a scene of a model, with work memory but no state yet. kernels: typed loops for the model's
+// dimension and precision; differentiable: 1 for adjoints. CQ_OK, or an error that leaves nothing to free: no memory,
+// or a layout of reference grids that fails.
 cq_status cq_scene_create(cq_scene *s, const cq_model *model, const cq_kernels *kernels, int differentiable) {
   *s = (cq_scene){.model = model, .kernels = kernels, .differentiable = differentiable};
   cq_status status = CQ_OK;
@@ -193,7 +194,7 @@ cq_status cq_scene_create(cq_scene *s, const cq_model *model, const cq_kernels *
   return status;
 }
 
-// Frees an arrangement and its memory, whoever refers to it.
+// Frees an arrangement and its memory, however many references there are.
 static void arrangement_free(cq_arrangement *a) {
   cq_free(a->order);
   cq_free(a->slot);
@@ -206,7 +207,7 @@ static void arrangement_free(cq_arrangement *a) {
   cq_free(a);
 }
 
-// Frees a slice and its memory, whoever refers to it; NULL: nothing.
+// Frees a slice (a state in memory), however many references there are; NULL: nothing.
 void cq_slice_free(cq_slice *slice) {
   if (!slice) return;
   cq_free(slice->particles);
@@ -216,7 +217,7 @@ void cq_slice_free(cq_slice *slice) {
   cq_free(slice);
 }
 
-// Releases the live state and its order, and frees the lists of unused slices and arrangements.
+// Releases the live state and its arrangement, and frees all slices and arrangements that wait for reuse.
 static void drop_states(cq_scene *s) {
   cq_slice_release(s, s->reference.first);
   cq_slice_release(s, s->live);
@@ -236,7 +237,7 @@ static void drop_states(cq_scene *s) {
   }
 }
 
-// Frees the arrays of particle slots and of ranges.
+// Frees the arrays of alloc_chunks, before the number of chunks changes or the scene ends.
 static void drop_chunks(cq_scene *s) {
   void **owned[] = {&s->wall_place, &s->impulse, &s->actuation, &s->dilatation, (void **)&s->base, (void **)&s->source,
                     (void **)&s->source_other, (void **)&s->plane, (void **)&s->tally, (void **)&s->weight_rows,
@@ -249,7 +250,7 @@ static void drop_chunks(cq_scene *s) {
   }
 }
 
-// Frees the slabs of all ranges, which may be of other grids in the next layout.
+// Frees the slabs (node arrays of ranges), since the next layout may have other grids.
 static void drop_slabs(cq_scene *s) {
   for (int r = 0; r < CQ_RANGES_MAX; r++) {
     void **owned[] = {&s->slab[r], &s->inertia_slab[r]};
@@ -261,8 +262,8 @@ static void drop_slabs(cq_scene *s) {
   }
 }
 
-// Makes the reference grids of a scene for undeformed positions {n, dim}, and all memory that depends on them; its
-// states are dropped. CQ_OK, CQ_MEMORY, or an error of the layout.
+// Makes the reference grids of a scene for undeformed positions {n, dim}, and allocates again all memory that depends
+// on them; the scene's states are released. CQ_OK, CQ_MEMORY, or an error of the layout.
 cq_status cq_scene_lay_out(cq_scene *s, const double *positions) {
   drop_states(s);
   drop_chunks(s);
@@ -274,7 +275,7 @@ cq_status cq_scene_lay_out(cq_scene *s, const double *positions) {
   return cq_reference_reserve(s);
 }
 
-// Frees all memory of a scene and clears *s; nothing for a scene that is all zero.
+// Frees all memory of a scene and clears *s; does nothing for a scene that is all zero.
 void cq_scene_destroy(cq_scene *s) {
   if (!s->model) return;
   drop_states(s);
@@ -293,7 +294,7 @@ void cq_scene_destroy(cq_scene *s) {
   *s = (cq_scene){0};
 }
 
-// The number of reals of the particles on the spatial grid in a slice, whole chunks.
+// The number of reals of the particles on the spatial grid in a slice, padding included.
 static size_t particle_reals(const cq_scene *s) {
   return (size_t)(s->chunks - s->first_chunk) * CQ_CHUNK * (size_t)cq_scene_fields(s);
 }
@@ -302,22 +303,22 @@ static size_t node_reals(const cq_scene *s) {
   return (size_t)(s->reference.node_count * CQ_REFERENCE_FIELDS * s->model->dim);
 }
 
-// The bytes of one slice.
+// The bytes of one slice, the state of all particles and nodes between two engine steps.
 static int64_t slice_bytes(const cq_scene *s) {
   const int64_t internals = (int64_t)s->chunks * CQ_CHUNK * s->model->internal_count;
   return ((int64_t)(particle_reals(s) + node_reals(s) + motion_reals(s)) + internals) * s->kernels->real_bytes;
 }
 
-// The bytes of one arrangement, about.
+// The approximate bytes of one arrangement: order, constants and masks of the particles.
 static int64_t arrangement_bytes(const cq_scene *s) {
   return (int64_t)s->chunks * CQ_CHUNK * (9 + s->params * s->kernels->real_bytes);
 }
 
-// The bytes of a checkpoint of a scene, about.
+// The approximate bytes of a checkpoint of a scene, a slice and an arrangement.
 int64_t cq_scene_mark_bytes(const cq_scene *s) { return slice_bytes(s) + arrangement_bytes(s); }
 
-// The bytes of the record of one control step of a scene, estimated: sorting keeps one more slice in one step of ten,
-// and the grid may grow by half.
+// The estimated bytes of the record of one control step of a scene, what its adjoint needs of each engine step. Assumes
+// that one step of ten sorts, which takes one more slice and arrangement, and that the grid grows by half.
 int64_t cq_scene_record_bytes(const cq_scene *s) {
   const cq_model *m = s->model;
   // of implicit steps what they solve for, and which contacts hold
@@ -330,7 +331,8 @@ int64_t cq_scene_record_bytes(const cq_scene *s) {
   return m->substeps * step + (m->volume_share > 0 ? slice_bytes(s) : 0);
 }
 
-// A slice with one reference, the caller's; its contents are those of an earlier one. NULL without memory.
+// Returns a slice (a state in memory) with one reference, the caller's; its contents are undefined, since memory is
+// reused. NULL without memory.
 cq_slice *cq_slice_create(cq_scene *s) {
   cq_slice *slice = s->free_slices;
   if (slice) {
@@ -363,7 +365,8 @@ void cq_slice_copy_nodes(const cq_scene *s, const cq_slice *from, cq_slice *to) 
   memcpy(to->nodes, from->nodes, node_reals(s) * (size_t)s->kernels->real_bytes);
 }
 
-// A copy of a slice of another scene of the model, for this scene, without v' and C' of its step. NULL without memory.
+// Returns a new slice of scene s with the state of `slice`, which belongs to another scene of the model. The motion v'
+// and C' of the step before it is not copied. NULL without memory.
 cq_slice *cq_slice_copy(cq_scene *s, const cq_slice *slice) {
   cq_slice *copy = cq_slice_create(s);
   if (!copy) return NULL;
@@ -381,14 +384,15 @@ cq_slice *cq_slice_retain(cq_slice *slice) {
   return slice;
 }
 
-// Drops a reference to a slice; with the last one it is kept for reuse. NULL: nothing.
+// Drops a reference to a slice; without references it waits for reuse by cq_slice_create. NULL: nothing.
 void cq_slice_release(cq_scene *s, cq_slice *slice) {
   if (!slice || --slice->references) return;
   slice->next = s->free_slices;
   s->free_slices = slice;
 }
 
-// An arrangement with one reference, the caller's, and no columns, to be filled. NULL without memory.
+// Returns an arrangement (particle order, constants, active nodes) with one reference, the caller's, and no columns of
+// nodes, for the caller to fill. NULL without memory.
 cq_arrangement *cq_arrangement_create(cq_scene *s) {
   cq_arrangement *a = s->free_arrangements;
   if (a) {
@@ -415,8 +419,8 @@ cq_arrangement *cq_arrangement_create(cq_scene *s) {
   return a;
 }
 
-// A copy of an arrangement of another scene of the model, with its params, marked as made by the rollout before. NULL
-// without memory.
+// Returns a copy for scene s of `a`, an arrangement of another scene of the model, with the particles' constants,
+// marked as left by the rollout before (CQ_SORTED_BEFORE). NULL without memory.
 cq_arrangement *cq_arrangement_copy(cq_scene *s, const cq_arrangement *a) {
   cq_arrangement *copy = cq_arrangement_create(s);
   if (!copy) return NULL;
@@ -456,14 +460,14 @@ cq_arrangement *cq_arrangement_retain(cq_arrangement *a) {
   return a;
 }
 
-// Drops a reference to an arrangement; with the last one it is kept for reuse. NULL: nothing.
+// Drops a reference to an arrangement; without references it waits for reuse by cq_arrangement_create. NULL: nothing.
 void cq_arrangement_release(cq_scene *s, cq_arrangement *a) {
   if (!a || --a->references) return;
   a->next = s->free_arrangements;
   s->free_arrangements = a;
 }
 
-// Drops the references of a step's record, and keeps its memory of nodes for the next step.
+// Releases the slices and the arrangement of a step's record, and keeps its arrays over nodes for another step.
 void cq_step_record_clear(cq_scene *s, cq_step_record *record) {
   cq_slice_release(s, record->in);
   cq_slice_release(s, record->out);
@@ -472,7 +476,7 @@ void cq_step_record_clear(cq_scene *s, cq_step_record *record) {
   record->arrangement = NULL;
 }
 
-// Drops the references of a step's record and frees its memory.
+// Releases the slices and the arrangement of a step's record, and frees its arrays over nodes.
 void cq_step_record_destroy(cq_scene *s, cq_step_record *record) {
   cq_step_record_clear(s, record);
   cq_free(record->grid);
@@ -481,8 +485,8 @@ void cq_step_record_destroy(cq_scene *s, cq_step_record *record) {
   *record = (cq_step_record){0};
 }
 
-// Makes a slice the live state, with the order of its particles, the way that they have drifted since they were sorted
-// [cells], and its engine step. Drops the references to the old ones.
+// Makes a slice the live state and an arrangement its particle order, and releases the old ones. drift: how far the
+// fastest particle may have moved since that order was made [cells]; step: engine steps before this state.
 void cq_scene_resume(cq_scene *s, cq_slice *slice, cq_arrangement *arrangement, double drift, int64_t step) {
   cq_slice_retain(slice);
   cq_arrangement_retain(arrangement);

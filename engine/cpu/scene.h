@@ -1,9 +1,9 @@
-// scene: one scene of a batch on the CPU. Knows how its particles and active nodes lie in memory; arrays of reals are
-// void pointers here, and the kernels of one {dimension, precision, instruction set} give them their type.
+// scene: one scene of a batch on the CPU: its state, and how particles and active nodes lie in memory. Arrays of reals
+// are void pointers here, and the kernels of one {dimension, precision, instruction set} give them their type.
 //
 // Particles lie in chunks of 16, field by field (AoSoA-16), sorted by grid cell with the first axis slowest. They are
 // split into a fixed number of ranges of chunks, so that sums do not depend on the number of threads: each range
-// scatters into a slab of its own, and the grid pass adds the slabs in order. Between steps all slabs are zero.
+// scatters to a slab, a node array of its own, and the grid pass adds the slabs in order. Between steps slabs are zero.
 //
 // Particles of bodies with reference grids come first, in the chunks and ranges of that layout (reference/); those on
 // the spatial grid begin at first_chunk and first_range. Where there are both, nodes of reference grids are carriers on
@@ -49,8 +49,8 @@ typedef struct cq_column {
 // How particles and active nodes lie in memory; immutable once made, shared by all slices of the same order.
 typedef struct cq_arrangement {
   int32_t references;
-  // the engine step at which particles were sorted so, -1 for the user's order, CQ_SORTED_BEFORE for that which the
-  // rollout before left: it identifies the order in a rollout
+  // identifies the order in a rollout: the engine step at which particles were sorted into it, -1: the user's order,
+  // CQ_SORTED_BEFORE: the order that the rollout before left
   int64_t sorted_at;
   int32_t *order;            // {chunks * 16} particle of each slot, -1 for padding
   int32_t *slot;             // {n} slot of each particle
@@ -87,9 +87,8 @@ typedef struct cq_slice {
 typedef struct cq_step_record {
   cq_slice *in, *out;
   cq_arrangement *arrangement;
-  // {record_nodes, 4} momentum and mass; of an implicit step velocity and mass; with unresolved motion then
-  // {record_nodes, 4} momentum before stress and forces
-  // ... and with carriers their momentum and mass {record_nodes, 4}
+  // {record_nodes, 4} momentum and mass, of an implicit step velocity and mass; then with unresolved motion
+  // {record_nodes, 4} momentum before stress and forces; then with carriers {record_nodes, 4} their momentum and mass
   void *grid;
   uint64_t *held;            // {record_nodes} contacts that hold at the end of an implicit step, as bits
   int64_t grid_capacity;
@@ -99,28 +98,28 @@ typedef struct cq_step_record {
   int64_t nodes_capacity;
 } cq_step_record;
 
-// What one range found in a step.
+// What the passes over one range of chunks report of an engine step.
 typedef struct cq_found {
-  double fastest;            // largest |velocity component| after it, or speed of a node of a reference grid
-  double carrier;            // the same of nodes of reference grids that take part on the spatial grid
+  double fastest;            // largest |velocity component| after the step, or speed of a node of a reference grid
+  double carrier;            // the same of those nodes of reference grids that take part on the spatial grid
   int32_t bad;               // something is not finite or inverted
 } cq_found;
 
-// What an adjoint gives to the readout of one group.
+// What the adjoint of a readout takes of one group.
 typedef struct cq_group_grad {
   const double *sums;                       // of the readout, as read_sums wrote them; not of a gather
   const double *grad[CQ_QUANTITY_COUNT];    // dL/d(out) of each quantity
 } cq_group_grad;
 
-// The sums of one range or block of columns in the adjoint, which are added in order and in double; and its results
-// while sorting.
+// Sums of one range of chunks or block of columns: while sorting of base cells; in the adjoint gradients of gravity,
+// damping and walls, which are added range by range in order, in double.
 typedef struct cq_partial {
   int32_t outside;           // a position is not in the world, or not finite
   int32_t lower[3], upper[3];     // box of the base cells
   double gravity[3], damping, friction[CQ_WALLS_MAX], wall_velocity[CQ_WALLS_MAX][3], wall_place[CQ_WALLS_MAX][3];
 } cq_partial;
 
-// From lower to upper, both included: empty if lower is above.
+// An interval of indices, both ends included; empty if lower is above upper.
 typedef struct cq_reach {
   int32_t lower, upper;
 } cq_reach;
@@ -225,21 +224,24 @@ typedef struct cq_scene {
   cq_slice *free_slices;
 } cq_scene;
 
-// Sets begin and end (exclusive) to the ranges of particles on the spatial grid that a worker has.
+// Sets begin and end (exclusive) to the ranges of chunks of particles on the spatial grid that a worker (one of the
+// threads that share the scene) processes.
 static inline void cq_scene_share_spatial(const cq_scene *s, const cq_worker *worker, int *begin, int *end) {
   cq_worker_share(worker, s->ranges - s->first_range, begin, end);
   *begin += s->first_range;
   *end += s->first_range;
 }
-// Sets begin and end (exclusive) to the ranges of particles on reference grids that a worker has.
+// As cq_scene_share_spatial, for the ranges of chunks of particles on reference grids.
 static inline void cq_scene_share_reference(const cq_scene *s, const cq_worker *worker, int *begin, int *end) {
   cq_worker_share(worker, s->first_range, begin, end);
 }
-// The number of reals that the record of an engine step keeps of each node of the spatial grid.
+// The number of reals that an engine step records for its adjoint at each node of the spatial grid: momentum and mass,
+// the same before stress and forces with unresolved motion, and those of bodies with reference grids.
 static inline int32_t cq_scene_grid_reals(const cq_model *m) {
   return 4 * (1 + cq_keeps_unresolved(m) + cq_is_mixed(m));
 }
-// The number of reals that the record of an explicit engine step keeps of each node of reference grids.
+// The number of reals that an explicit engine step records for its adjoint at each node of reference grids: velocities
+// before walls and pins, and before the spatial grid changes them, where there are such.
 static inline int32_t cq_scene_node_reals(const cq_model *m) {
   return m->dim * ((m->wall_count + m->pin_count > 0 || cq_is_mixed(m)) + cq_is_mixed(m));
 }
@@ -247,12 +249,12 @@ static inline int32_t cq_scene_node_reals(const cq_model *m) {
 static inline int64_t cq_scene_spatial_count(const cq_scene *s) {
   return cq_is_reference(s->model) ? s->model->spatial_count : s->model->particle_count;
 }
-// The slot after that of the last particle on the spatial grid; padding slots follow.
+// One past the slot (index in the sorted order) of the last particle on the spatial grid; padding slots follow.
 static inline int32_t cq_scene_spatial_end(const cq_scene *s) {
   return (int32_t)(s->first_chunk * CQ_CHUNK + cq_scene_spatial_count(s));
 }
 
-// The number of reals of a particle in a slice: position, velocity, C and F.
+// The number of reals of a particle in a slice (a state in memory): position, velocity, C and F.
 static inline int32_t cq_scene_fields(const cq_scene *s) {
   return cq_state_offset(CQ_STATE_FIELD_COUNT, s->model->dim);
 }
@@ -261,89 +263,100 @@ static inline int32_t cq_scene_actuation_fields(const cq_scene *s) {
   return s->model->dim * (s->model->dim + 1) / 2 + 2 * s->model->dim;
 }
 
-// Makes a scene of a model in *s, without a state; differentiable: 1 for adjoints. CQ_OK, or an error with nothing to
-// free: no memory, or a layout of reference grids that fails.
+// Initialises *s as a scene of a model, with work memory but no state yet. kernels: typed loops for the model's
+// dimension and precision; differentiable: 1 for adjoints. CQ_OK, or an error that leaves nothing to free: no memory,
+// or a layout of reference grids that fails.
 cq_status cq_scene_create(cq_scene *s, const cq_model *model, const struct cq_kernels *kernels, int differentiable);
-// Frees all memory of a scene and clears *s; nothing for a scene that is all zero.
+// Frees all memory of a scene and clears *s; does nothing for a scene that is all zero.
 void cq_scene_destroy(cq_scene *s);
-// The bytes of a checkpoint of a scene, about.
+// The approximate bytes of a checkpoint of a scene, a slice and an arrangement.
 int64_t cq_scene_mark_bytes(const cq_scene *s);
-// The bytes of the record of a control step of a scene, about.
+// The estimated bytes of the record of one control step of a scene, what its adjoint needs of each engine step. Assumes
+// that one step of ten sorts, which takes one more slice and arrangement, and that the grid grows by half.
 int64_t cq_scene_record_bytes(const cq_scene *s);
-// Makes the reference grids of a scene for undeformed positions {n, dim}, and all memory that depends on them; its
-// states are dropped. CQ_OK, CQ_MEMORY, or an error of the layout.
+// Makes the reference grids of a scene for undeformed positions {n, dim}, and allocates again all memory that depends
+// on them; the scene's states are released. CQ_OK, CQ_MEMORY, or an error of the layout.
 cq_status cq_scene_lay_out(cq_scene *s, const double *positions);
-// The slice that readouts read: the live state, or in total Lagrangian worlds the particle fields that
-// cq_reference_observe has made.
+// The slice that readouts read: the live state, or in worlds with reference grids the particle fields that
+// cq_reference_observe has computed from the nodes.
 static inline const cq_slice *cq_scene_seen(const cq_scene *s) {
   return cq_is_reference(s->model) ? s->reference.seen : s->live;
 }
 
-// The weights {n} of all particles in a readout, their masses or volumes; NULL: all are 1.
+// The weights {n} of all particles in a readout, in the user's order: masses or initial volumes; NULL: all are 1.
 static inline const double *cq_scene_weights(const cq_scene *s, const cq_readout *r) {
   return r->weighting == CQ_WEIGHT_MASS ? s->values.mass : r->weighting == CQ_WEIGHT_VOLUME ? s->values.volume : NULL;
 }
-// Where the gradient of a readout's weights (mass or volume) goes; NULL: it has no weights, or nobody asks for it.
+// The array {n} that takes the gradient of a readout's weights (mass or volume), in the user's order; NULL: the readout
+// has no weights, or nobody asks for their gradient.
 static inline double *cq_scene_weights_adj(const cq_scene *s, const cq_readout *r) {
   const int32_t field = r->weighting == CQ_WEIGHT_MASS ? CQ_FIELD_MASS : CQ_FIELD_VOLUME;
   if (r->kind == CQ_READOUT_GATHER || r->weighting == CQ_WEIGHT_PARTICLE || !(s->wanted & cq_bit(field))) return NULL;
   return s->gradients.value[field];
 }
 
-// Slices and arrangements are shared by reference; unused ones are kept for the next that is made.
+// Slices and arrangements are shared by reference; those without references wait in a list for reuse.
 
-// A slice with one reference, the caller's; its contents are those of an earlier one. NULL without memory.
+// Returns a slice (a state in memory) with one reference, the caller's; its contents are undefined, since memory is
+// reused. NULL without memory.
 cq_slice *cq_slice_create(cq_scene *s);
-// Frees a slice and its memory, whoever refers to it; NULL: nothing.
+// Frees a slice (a state in memory), however many references there are; NULL: nothing.
 void cq_slice_free(cq_slice *slice);
 // Adds a reference to a slice, and returns it.
 cq_slice *cq_slice_retain(cq_slice *slice);
-// Drops a reference to a slice; with the last one it is kept for reuse. NULL: nothing.
+// Drops a reference to a slice; without references it waits for reuse by cq_slice_create. NULL: nothing.
 void cq_slice_release(cq_scene *s, cq_slice *slice);
-// An arrangement with one reference, the caller's, and no columns, to be filled. NULL without memory.
+// Returns an arrangement (particle order, constants, active nodes) with one reference, the caller's, and no columns of
+// nodes, for the caller to fill. NULL without memory.
 cq_arrangement *cq_arrangement_create(cq_scene *s);
 // Adds a reference to an arrangement, and returns it.
 cq_arrangement *cq_arrangement_retain(cq_arrangement *a);
-// Drops a reference to an arrangement; with the last one it is kept for reuse. NULL: nothing.
+// Drops a reference to an arrangement; without references it waits for reuse by cq_arrangement_create. NULL: nothing.
 void cq_arrangement_release(cq_scene *s, cq_arrangement *a);
 // Copies displacements and velocities of the nodes of reference grids from one slice to another.
 void cq_slice_copy_nodes(const cq_scene *s, const cq_slice *from, cq_slice *to);
-// A copy of a slice of another scene of the model, for this scene, without v' and C' of its step. NULL without memory.
+// Returns a new slice of scene s with the state of `slice`, which belongs to another scene of the model. The motion v'
+// and C' of the step before it is not copied. NULL without memory.
 cq_slice *cq_slice_copy(cq_scene *s, const cq_slice *slice);
-// A copy of an arrangement of another scene of the model, with its params, marked as made by the rollout before. NULL
-// without memory.
+// Returns a copy for scene s of `a`, an arrangement of another scene of the model, with the particles' constants,
+// marked as left by the rollout before (CQ_SORTED_BEFORE). NULL without memory.
 cq_arrangement *cq_arrangement_copy(cq_scene *s, const cq_arrangement *a);
-// Drops the references of a step's record, and keeps its memory of nodes for the next step.
+// Releases the slices and the arrangement of a step's record, and keeps its arrays over nodes for another step.
 void cq_step_record_clear(cq_scene *s, cq_step_record *record);
-// Drops the references of a step's record and frees its memory.
+// Releases the slices and the arrangement of a step's record, and frees its arrays over nodes.
 void cq_step_record_destroy(cq_scene *s, cq_step_record *record);
 
-// The calls below are made by every worker of the scene together.
+// The calls below are made by every worker of the scene together, unless a head says otherwise.
 
-// Sets s->slot, the constants of all particles as their laws take them, from the fields of this rollout.
+// Sets s->slot {slot_count, n}: the constants that each particle's material law reads (as Lame's constants), computed
+// from the user's fields of this rollout (as Young's modulus). Called by all workers.
 void cq_scene_make_slots(cq_scene *s, const cq_worker *worker);
-// Loads the initial state of s->values and sorts it. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE for a particle that is not in the
-// world.
+// Starts a rollout of the scene at step 0: loads the state and constants in s->values, and sorts the particles. Called
+// by all workers. CQ_OK, CQ_MEMORY, CQ_UNSTABLE if a particle is outside the world, or an error of reference grids.
 cq_status cq_scene_begin(cq_scene *s, cq_worker *worker);
-// Begins as the last time, with the same values. Returns as cq_scene_begin.
+// Starts a rollout with the same values as the last one: a scene on reference grids goes back to its first state, any
+// other one calls cq_scene_begin. Called by all workers. Returns as cq_scene_begin.
 cq_status cq_scene_begin_again(cq_scene *s, cq_worker *worker);
-// Begins with a copy of the live state of another scene of the model, whose values may be others, as step 0. CQ_OK,
-// CQ_MEMORY, or an error where reference grids differ.
+// Starts a rollout of s at step 0 with a copy of the live state of `from`, another scene of the same model; constants
+// and other fields are those of s->values. Called by all workers. CQ_OK, CQ_MEMORY, or an error of reference grids.
 cq_status cq_scene_begin_from(cq_scene *s, cq_worker *worker, const cq_scene *from);
-// Makes one control step; records {substeps} is NULL or takes what the adjoint needs. CQ_UNSTABLE leaves s->health.
+// Runs one control step forward (all its engine steps), by all workers. records {substeps}: takes what the adjoint of
+// each engine step needs; NULL: nothing is recorded. CQ_OK, an error, or CQ_UNSTABLE with s->health.
 cq_status cq_scene_advance(cq_scene *s, cq_worker *worker, cq_step_record *records);
-// Reverses one recorded control step: the adjoint of the live state becomes that of the state before it, which becomes
-// the live one. CQ_OK, or the error of a step's adjoint.
+// Reverses one control step from its records {substeps}, by all workers: s->adj, the adjoint of the live state, becomes
+// that of the state before the control step, which becomes the live one. Sets the gradients of signals and forces.
+// CQ_OK, or the error of a step's adjoint.
 cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record *records);
-// Sets the adjoint of the live state and all gradients to zero.
+// Begins the reverse pass at the live state, by all workers: sets its adjoint and all gradients to zero.
 void cq_scene_begin_adjoint(cq_scene *s, cq_worker *worker);
-// At step 0: adds the adjoints of the initial state and of the constants to the gradients in the user's order.
+// Ends the reverse pass at step 0, by all workers: adds the adjoints of the initial state and of the constants to
+// s->gradients, which are in the user's order.
 void cq_scene_finish(cq_scene *s, cq_worker *worker);
-// At step 0 of a scene that began in the live state of another one (cq_scene_begin_from), by one worker: adds its
-// adjoint to that of `from`'s live state, and clears it. from NULL: only clears.
+// At step 0 of a scene that began in the live state of another one (cq_scene_begin_from), by one worker: adds the
+// adjoint of its first state to that of the live state of `from`, and clears it. from NULL: only clears.
 void cq_scene_pass_adjoint(cq_scene *s, cq_scene *from);
-// Makes a slice the live state, with the order of its particles, the way that they have drifted since they were sorted
-// [cells], and its engine step. Drops the references to the old ones.
+// Makes a slice the live state and an arrangement its particle order, and releases the old ones. drift: how far the
+// fastest particle may have moved since that order was made [cells]; step: engine steps before this state.
 void cq_scene_resume(cq_scene *s, cq_slice *slice, cq_arrangement *arrangement, double drift, int64_t step);
 
 #endif

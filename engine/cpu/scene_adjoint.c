@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-// Multiplies the adjoint of the live state by a factor, by all workers of the scene together. Returns CQ_OK.
+// Multiplies the adjoint of the live state by a factor between two control steps, by all workers. Returns CQ_OK.
 cq_status cq_scene_discount_adj(cq_scene *s, const cq_worker *worker, double factor) {
   int begin, end;
   cq_worker_share(worker, s->chunks, &begin, &end);
@@ -13,8 +13,8 @@ cq_status cq_scene_discount_adj(cq_scene *s, const cq_worker *worker, double fac
   return CQ_OK;
 }
 
-// Returns the norm of the adjoint of the live state, and scales the adjoint to the norm `most` where it is larger. By
-// one thread, so that the sum has one order.
+// Returns the norm of the adjoint of the live state, and where that is larger than `most` scales the adjoint to the
+// norm `most`. Called by one thread, so that the sum has one order.
 double cq_scene_limit_adj(cq_scene *s, double most) {
   const cq_reference_kernels *reference = cq_is_reference(s->model) ? s->kernels->reference : NULL;
   const double norm = sqrt(s->kernels->adj_square(s) + (reference ? reference->square(s) : 0));
@@ -26,7 +26,7 @@ double cq_scene_limit_adj(cq_scene *s, double most) {
 
 // ---- at the first state ---------------------------------------------------------------------------------------------
 
-// Adds `reals` numbers of the scene's precision: to += from. A dual number of a test is two doubles.
+// Adds arrays of `reals` numbers of the scene's precision: to += from. A dual number of a test is two doubles.
 static void add_reals(const cq_scene *s, void *to, const void *from, int64_t reals) {
   const int64_t size = s->kernels->real_bytes, count = reals * size / (size == 4 ? 4 : 8);
   for (int64_t k = 0; k < count; k++) {
@@ -35,10 +35,10 @@ static void add_reals(const cq_scene *s, void *to, const void *from, int64_t rea
   }
 }
 
-// Adds the adjoint `from` of all particles of s, {chunks, fields, 16}, to the adjoint `to` of the scene before, and
-// clears it; before NULL: only clears. A sort before the first step of s leaves it in another order than the scene
-// before ended in, so particles are looked up.
-static void pass(const cq_scene *s, const cq_scene *before, void *to, void *from, int32_t fields) {
+// At step 0 of s: adds `from` {chunks, fields, 16}, the adjoint of particles of s, to `to`, that of the scene `before`
+// in whose last state s began, and clears it. before NULL: only clears. Particles are looked up, since a sort before
+// the first step of s may have changed their order.
+static void pass_particles(const cq_scene *s, const cq_scene *before, void *to, void *from, int32_t fields) {
   const int64_t size = s->kernels->real_bytes;
   for (int64_t p = 0; p < s->model->particle_count && before; p++) {
     const int64_t a = before->adj_arrangement->slot[p], b = s->adj_arrangement->slot[p];
@@ -49,8 +49,8 @@ static void pass(const cq_scene *s, const cq_scene *before, void *to, void *from
   memset(from, 0, (size_t)((int64_t)s->chunks * CQ_CHUNK * fields * size));
 }
 
-// At step 0 of a scene that began in the live state of another one (cq_scene_begin_from), by one worker: adds its
-// adjoint to that of `from`'s live state, and clears it. from NULL: only clears.
+// At step 0 of a scene that began in the live state of another one (cq_scene_begin_from), by one worker: adds the
+// adjoint of its first state to that of the live state of `from`, and clears it. from NULL: only clears.
 void cq_scene_pass_adjoint(cq_scene *s, cq_scene *from) {
   if (cq_is_reference(s->model)) {
     cq_worker alone = {.size = 1};
@@ -60,6 +60,7 @@ void cq_scene_pass_adjoint(cq_scene *s, cq_scene *from) {
     memset(s->reference.adj, 0, (size_t)(reals * s->kernels->real_bytes));
     if (!cq_is_mixed(s->model)) return;
   }
-  pass(s, from, from ? from->adj : NULL, s->adj, cq_scene_fields(s));
-  if (s->internal_adj) pass(s, from, from ? from->internal_adj : NULL, s->internal_adj, s->model->internal_count);
+  pass_particles(s, from, from ? from->adj : NULL, s->adj, cq_scene_fields(s));
+  if (s->internal_adj)
+    pass_particles(s, from, from ? from->internal_adj : NULL, s->internal_adj, s->model->internal_count);
 }

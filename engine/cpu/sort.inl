@@ -1,6 +1,6 @@
-// sort: where particles are, and moving them into another order.
+// sort: finds the base nodes of particles, and moves arrays of particles into the sorted order.
 
-// Writes the lanes of x, whole numbers, as int32_t.
+// Writes the lanes of x, which are whole numbers, to out as int32_t.
 CQ_INLINE void integer_store(int32_t *out, const Real x) {
 #if CQ_LANES == 1
   *out = (int32_t)s_value(x);
@@ -13,8 +13,9 @@ CQ_INLINE void integer_store(int32_t *out, const Real x) {
 // The smaller of a and b, lane by lane.
 CQ_INLINE Real r_min(const Real a, const Real b) { return r_pick(b - a, a, b); }
 
-// Sets s->base, the base nodes of all slots in chunks [begin, end), and found: the box of them, and outside 1 if some
-// position is not in the world or not finite.
+// First pass of a sort: sets s->base, the base nodes (lowest nodes of the stencils), of all slots in chunks
+// [chunk_begin, chunk_end) of the state `in`, and found: their bounding box, and outside 1: a position is outside the
+// world or not finite.
 static void find_bases(const cq_scene *s, const cq_slice *in, int32_t chunk_begin, int32_t chunk_end,
                        cq_partial *found) {
   const real *data = (const real *)in->data, inv_dx = (real)(1 / s->model->dx);
@@ -45,7 +46,7 @@ static void find_bases(const cq_scene *s, const cq_slice *in, int32_t chunk_begi
 // ---- into another order ---------------------------------------------------------------------------------------------
 
 #if CQ_LANES == 16
-// the chunks that particles of a new chunk come from: from[k] fills lanes[k]
+// the old chunks that particles of a new chunk come from: from[k] fills lanes[k]; slots {16}: old slot of each lane
 typedef struct {
   int count;
   __m512i slots;
@@ -53,7 +54,7 @@ typedef struct {
   __mmask16 lanes[CQ_CHUNK];
 } Merged;
 
-// Sets fields [first, first + fields), at most four, of a chunk to those of the chunks that its particles come from.
+// Sets fields [first, first + fields), at most four, of the new chunk `to`, by permuting lanes of the old chunks in m.
 CQ_INLINE void merge_chunks(real *to, const Merged *m, const int first, const int fields) {
   __m512 out[4];
   for (int f = 0; f < fields; f++) out[f] = _mm512_setzero_ps();
@@ -65,8 +66,8 @@ CQ_INLINE void merge_chunks(real *to, const Merged *m, const int first, const in
 }
 #endif
 
-// Sets one chunk of an array with `fields` numbers a particle from the slots `source` of the old array `data`. They
-// lie in few chunks, since the order changes little.
+// Sets one chunk of a reordered array with `fields` numbers a particle: slot l gets the numbers of old slot source[l]
+// of data. Sources lie in few chunks, since the order changes little.
 CQ_INLINE void take_chunk(real *to, const real *data, const int32_t source[CQ_CHUNK], const int fields) {
 #if CQ_LANES == 16
   Merged m;
@@ -92,8 +93,8 @@ CQ_INLINE void take_chunk(real *to, const real *data, const int32_t source[CQ_CH
 #endif
 }
 
-// Copies chunks [begin, end) of an array with `fields` numbers a particle from the old order to the new one, by
-// s->source.
+// Copies an array with `fields` numbers a particle from the old order to the new one, for chunks [chunk_begin,
+// chunk_end) of the new one: each slot gets the old slot s->source[slot].
 static void reorder(const cq_scene *s, const void *in, void *out, int32_t fields, int32_t chunk_begin,
                     int32_t chunk_end) {
   if (fields == FIELDS) {   // a number that the compiler knows
@@ -105,10 +106,11 @@ static void reorder(const cq_scene *s, const void *in, void *out, int32_t fields
     take_chunk((real *)out + AT(c, fields, 0), (const real *)in, s->source + c * CQ_CHUNK, fields);
 }
 
-// Copies the params, materials and drives of chunks [begin, end) from one arrangement to the next, by s->source.
+// Copies constants, materials and drives of particles from the old arrangement `from` to the new one, by s->source, for
+// chunks [chunk_begin, chunk_end) of the new one. Padding slots get no mass and no volume.
 static void reorder_params(const cq_scene *s, const cq_arrangement *from, cq_arrangement *to, int32_t chunk_begin,
                            int32_t chunk_end) {
-  // what a byte is written to might be anything, a compiler must think: copies on the stack are not
+  // writes of bytes may alias anything; they go to arrays on the stack, so that loads stay out of the loop
   const uint8_t *material = from->material, *slot_actuated = from->slot_actuated;
   for (int32_t c = chunk_begin; c < chunk_end; c++) {
     const int32_t *source = s->source + c * CQ_CHUNK;
@@ -126,7 +128,7 @@ static void reorder_params(const cq_scene *s, const cq_arrangement *from, cq_arr
     to->materials[c] = materials;
     to->actuated[c] = actuated;
   }
-  // a twin of the last particle, but without mass and volume
+  // padding slots copy the last particle, but without mass and volume
   for (int32_t slot = cq_scene_spatial_end(s); slot < chunk_end * CQ_CHUNK; slot++) {
     *slot_at((real *)to->params, s->params, slot, CQ_PARAM_MASS) = (real)0;
     *slot_at((real *)to->params, s->params, slot, CQ_PARAM_VOLUME) = (real)0;

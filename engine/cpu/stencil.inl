@@ -1,5 +1,5 @@
-// stencil: the 3 or 9 rows of nodes around a particle; scatter to them and gather from them. Lanes compute 16 particles
-// field by field; records turn them into particles one after another, in quads of four reals.
+// stencil: the 3 or 9 rows of nodes around a particle; scatter to them and gather from them. Vector lanes compute 16
+// particles field by field; for the work at nodes, each particle has a record of its numbers, in quads of four reals.
 
 enum { ROWS = CQ_DIM == 3 ? 9 : 3 };
 
@@ -26,7 +26,7 @@ typedef struct {
 #endif
 #define B CQ_LANES   // first index of the second operand
 
-// Transposes 4 x 4 numbers in each group of four lanes of four vectors, in place; its own inverse.
+// Transposes a 4 x 4 matrix in each group of four lanes of the vectors f[0..3], in place; its own inverse.
 CQ_INLINE void groups_transpose(Real f[4]) {
   const Real s = __builtin_shufflevector(f[0], f[1], GROUPS(0, B, 1, B + 1));
   const Real t = __builtin_shufflevector(f[0], f[1], GROUPS(2, B + 2, 3, B + 3));
@@ -41,11 +41,11 @@ CQ_INLINE void groups_transpose(Real f[4]) {
 #undef B
 #endif
 
-// Stores sixteen fields f of CQ_LANES particles as four quads of their records, from number `quad` on. of: the record
-// of the first of these particles. f is overwritten.
-CQ_INLINE void record_store(Record *of, const int quad, Real f[16]) {
+// Stores sixteen fields f of CQ_LANES particles, each field a vector, as quads `quad` to quad + 3 of their records:
+// records[0] is that of the first of these particles. A quad is four reals. f is overwritten.
+CQ_INLINE void record_store(Record *records, const int quad, Real f[16]) {
 #if CQ_LANES == 1
-  for (int k = 0; k < 16; k++) of->quad[quad + k / 4][k % 4] = f[k];
+  for (int k = 0; k < 16; k++) records->quad[quad + k / 4][k % 4] = f[k];
 #else
   CQ_UNROLL for (int s = 0; s < 4; s += QUADS) {
     CQ_UNROLL for (int k = 0; k < QUADS; k++) groups_transpose(f + 4 * (s + k));
@@ -53,44 +53,46 @@ CQ_INLINE void record_store(Record *of, const int quad, Real f[16]) {
       Real v[QUADS];
       CQ_UNROLL for (int k = 0; k < QUADS; k++) v[k] = f[4 * (s + k) + m];
       real_turn(v);
-      CQ_UNROLL for (int g = 0; g < QUADS; g++) r_store(of[4 * g + m].quad[quad + s], v[g]);
+      CQ_UNROLL for (int g = 0; g < QUADS; g++) r_store(records[4 * g + m].quad[quad + s], v[g]);
     }
   }
 #endif
 }
 
-// Stores four fields of CQ_LANES particles as quad `quad` of their records. of: the record of the first of these
-// particles.
-CQ_INLINE void quads_store(Record *of, const int quad, const Real a, const Real b, const Real c, const Real d) {
+// Stores four fields a, b, c, d of CQ_LANES particles as quad number `quad` (four reals) of their records: records[0]
+// is that of the first of these particles.
+CQ_INLINE void quads_store(Record *records, const int quad, const Real a, const Real b, const Real c, const Real d) {
 #if CQ_LANES == 1
   const Real f[4] = {a, b, c, d};
-  for (int k = 0; k < 4; k++) of->quad[quad][k] = f[k];
+  for (int k = 0; k < 4; k++) records->quad[quad][k] = f[k];
 #else
   Real f[4] = {a, b, c, d};
   groups_transpose(f);
   CQ_UNROLL for (int m = 0; m < 4; m++) {
     Quad q[QUADS];
     real_split(f[m], q);
-    CQ_UNROLL for (int g = 0; g < QUADS; g++) quad_store(of[4 * g + m].quad[quad], q[g]);
+    CQ_UNROLL for (int g = 0; g < QUADS; g++) quad_store(records[4 * g + m].quad[quad], q[g]);
   }
 #endif
 }
 
-// Sets out to four fields of CQ_LANES particles, from quad `quad` of their records: the inverse of quads_store.
-CQ_INLINE void quads_load(const Record *of, const int quad, Real out[4]) {
+// Sets out to four fields of CQ_LANES particles, from quad number `quad` (four reals) of records[0], records[1], ...:
+// the inverse of quads_store.
+CQ_INLINE void quads_load(const Record *records, const int quad, Real out[4]) {
 #if CQ_LANES == 1
-  for (int k = 0; k < 4; k++) out[k] = of->quad[quad][k];
+  for (int k = 0; k < 4; k++) out[k] = records->quad[quad][k];
 #else
   CQ_UNROLL for (int m = 0; m < 4; m++) {
     Quad q[QUADS];
-    CQ_UNROLL for (int g = 0; g < QUADS; g++) q[g] = quad_load(of[4 * g + m].quad[quad]);
+    CQ_UNROLL for (int g = 0; g < QUADS; g++) q[g] = quad_load(records[4 * g + m].quad[quad]);
     out[m] = real_join(q);
   }
   groups_transpose(out);
 #endif
 }
 
-// (E3) Sets base node, position f from it and arm to the middle node of particles h, h + 1, ... of a chunk, in cells.
+// (E3) For particles h, h + 1, ... of a chunk, in cells: sets base to the base node (lowest of the stencil), f to the
+// position from it, and arm to the vector from the particle to the middle node.
 CQ_INLINE void place(const real *chunk, const int h, const real inv_dx, Real base[CQ_DIM], Real f[CQ_DIM],
                      Real arm[CQ_DIM]) {
   EACH(i) {
@@ -101,10 +103,11 @@ CQ_INLINE void place(const real *chunk, const int h, const real inv_dx, Real bas
   }
 }
 
-// (E3) Stores the B-spline weights w0, w1, w2 of each axis in the records of CQ_LANES particles, from their positions
-// f in the stencil, and the slopes that part_slope takes; 0 fourth along the last axis, since a row has four nodes.
-// slopes: 1 stores also those along the last axis, doubled as part_slope doubles its own.
-CQ_INLINE void weights_store(Record *of, const Real f[CQ_DIM], const int slopes) {
+// (E3) Stores in the records of CQ_LANES particles the B-spline weights w0, w1, w2 of each axis, from their positions f
+// in the stencil, and beside them the factor that part_slope reads; 0 along the last axis, whose rows have a fourth
+// node without weight. slopes: 1 stores also the slopes of the weights along the last axis, doubled as those of
+// part_slope.
+CQ_INLINE void weights_store(Record *records, const Real f[CQ_DIM], const int slopes) {
   const Real zero = f[0] - f[0];
   Real field[16], *slope = &field[4 * CQ_DIM];
   CQ_UNROLL for (int k = 0; k < 4; k++) slope[k] = zero;
@@ -116,42 +119,43 @@ CQ_INLINE void weights_store(Record *of, const Real f[CQ_DIM], const int slopes)
   CQ_UNROLL for (int k = 0; k < 3; k++) slope[k] = slope[k] + slope[k];
   field[4 * LAST + 3] = zero;
 #if CQ_DIM == 3
-  record_store(of, WEIGHT, field);
+  record_store(records, WEIGHT, field);
 #else
   CQ_UNROLL for (int k = 0; k < CQ_DIM + slopes; k++)
-    quads_store(of, WEIGHT + k, field[4 * k], field[4 * k + 1], field[4 * k + 2], field[4 * k + 3]);
+    quads_store(records, WEIGHT + k, field[4 * k], field[4 * k + 1], field[4 * k + 2], field[4 * k + 3]);
 #endif
 }
 
-// Stores what CQ_LANES particles exchange with the grid, q, m and b (momentum, mass, affine matrix), in their records,
-// from quad `quad` on.
-CQ_INLINE void move_store(Record *of, const int quad, const Exchange *move) {
+// Stores what CQ_LANES particles exchange with their nodes, momentum q, affine matrix b and mass m, in their records
+// from quad number `quad` (four reals) on; scatter reads it.
+CQ_INLINE void move_store(Record *records, const int quad, const Exchange *move) {
   const Real *q = move->q, mass = move->m, zero = mass - mass;
   const Real(*b)[CQ_DIM] = move->b;
 #if CQ_DIM == 3
   Real field[16] = {q[0], q[1], q[2], mass, b[0][0], b[1][0], b[2][0], zero,
                     b[0][1], b[1][1], b[2][1], zero, b[0][2], b[1][2], b[2][2], zero};
-  record_store(of, quad, field);
+  record_store(records, quad, field);
 #else
-  quads_store(of, quad, q[0], q[1], mass, zero);
-  EACH(j) quads_store(of, quad + 1 + j, b[0][j], b[1][j], zero, zero);
+  quads_store(records, quad, q[0], q[1], mass, zero);
+  EACH(j) quads_store(records, quad + 1 + j, b[0][j], b[1][j], zero, zero);
 #endif
 }
 
-// Sets sums to the sums over the nodes of CQ_LANES particles, which gather left in their records: of values, of values
-// times offsets, of the number at the place of the mass.
-CQ_INLINE void sums_load(const Record *of, Sums *sums) {
+// Sets sums from what gather has left in the records of CQ_LANES particles: weighted sums over each particle's nodes of
+// their vectors (n0), of vectors times node offsets (n1), and of the last number of nodes (nm).
+CQ_INLINE void sums_load(const Record *records, Sums *sums) {
   Real quad[4];
-  quads_load(of, SUM, quad);
+  quads_load(records, SUM, quad);
   EACH(i) sums->n0[i] = quad[i];
   sums->nm = quad[CQ_DIM];
   EACH(j) {
-    quads_load(of, SUM + 1 + j, quad);
+    quads_load(records, SUM + 1 + j, quad);
     EACH(i) sums->n1[i][j] = quad[i];
   }
 }
 
-// Sets node[h ...] to the index of the first node of each lane's stencil, in the window of the arrangement.
+// Sets node[h ...] to the index, in the arrangement's window of nodes, of the first node of each lane's stencil, from
+// the base nodes.
 CQ_INLINE void nodes_store(const cq_arrangement *a, int32_t node[CQ_CHUNK], const int h, const Real base[CQ_DIM]) {
 #if CQ_LANES == 1
   int32_t n = (int32_t)s_value(base[0]) - a->lower[0];
@@ -170,7 +174,8 @@ typedef struct {
   int64_t x, y;
 } Strides;
 
-// The reals from a node to the next along each axis but the last, in the window of an arrangement.
+// Returns the distance [reals] from a node to its neighbour along each axis but the last, in grids over the window of
+// an arrangement.
 CQ_INLINE Strides strides_of(const cq_arrangement *a) {
 #if CQ_DIM == 3
   return (Strides){(int64_t)a->size[1] * a->size[2] * 4, (int64_t)a->size[2] * 4};
@@ -179,19 +184,20 @@ CQ_INLINE Strides strides_of(const cq_arrangement *a) {
 #endif
 }
 
-// The reals from the first row of a stencil to row k.
+// Returns the distance [reals] from the first row of a stencil to row k, 0 to ROWS - 1, the second axis fastest.
 CQ_INLINE int64_t row_at(const Strides *s, const int k) {
   return CQ_DIM == 3 ? k / 3 * s->x + k % 3 * s->y : k * s->x;
 }
 
-// The offsets -1, 0, 1 of the nodes of a row's part from the middle node along the last axis.
+// The offsets -1, 0, 1 (and 2, without weight) of the nodes of part number `part` of a row from the middle node, along
+// the last axis.
 CQ_INLINE Part part_ramp(const int part) {
   static const real ramp[4] = {(real)-1, (real)0, (real)1, (real)2};
   return part_nodes(ramp, part);
 }
 
-// Adds what one particle gives to the rows of its stencil: rows += w (q + b o), q and b from MOVE of its record, w
-// from `weight`.
+// Adds what one particle gives to the rows of its stencil, as E4: rows += w (q + b o), with q and b from MOVE of its
+// record and the weights {axis, 4} in `weight`. The last component of q is the mass.
 CQ_INLINE void scatter_by(Row rows[ROWS], const Record *record, const real (*weight)[4]) {
   const real(*move)[4] = &record->quad[MOVE];
   PARTS_REACHED(part) {
@@ -213,16 +219,16 @@ CQ_INLINE void scatter_by(Row rows[ROWS], const Record *record, const real (*wei
   }
 }
 
-// The B-spline weights in a record: four numbers for each axis.
+// Returns the B-spline weights in a particle's record: {axis, 4}.
 CQ_INLINE const real (*weights_of(const Record *record))[4] { return (const real (*)[4])&record->quad[WEIGHT]; }
 
-// Adds what one particle gives, mass and momentum, to the rows of nodes around it: scatter_by with the record's own
+// Adds the momentum and mass that one particle gives to the rows of its stencil: scatter_by with the record's own
 // weights.
 CQ_INLINE void scatter(Row rows[ROWS], const Record *record) {
   scatter_by(rows, record, weights_of(record));
 }
 
-// Adds the rows of a stencil to the grid, and clears them. grid: the stencil's first node.
+// Adds the rows of a stencil to a grid, and sets them to zero. grid: address of the stencil's first node.
 CQ_INLINE void rows_flush(real *grid, const Strides *s, Row rows[ROWS]) {
   CQ_UNROLL for (int k = 0; k < ROWS; k++) {
     PARTS_REACHED(part) {
@@ -233,8 +239,8 @@ CQ_INLINE void rows_flush(real *grid, const Strides *s, Row rows[ROWS]) {
   }
 }
 
-// Sums over the nodes of a particle, into SUM of its record: sum w v, sum w v o_x, in 3D sum w v o_y, sum w v o_last.
-// grid: the first node of its stencil; v: the four numbers of a node.
+// Sums over the nodes of one particle, of the four numbers v of each node, into SUM of its record: sum w v, sum w v
+// o_x, in 3D sum w v o_y, sum w v o_last. grid: address of the stencil's first node; weight {axis, 4}.
 CQ_INLINE void gather_by(Record *record, const real (*weight)[4], const real *grid, const Strides *strides) {
   RowSum sum_m, sum_x, sum_last;
 #if CQ_DIM == 3
@@ -270,7 +276,7 @@ CQ_INLINE void gather_by(Record *record, const real (*weight)[4], const real *gr
 #endif
 }
 
-// Sums over the nodes of a particle, into SUM of its record: gather_by with the record's own weights.
+// Sums over the nodes of one particle, into SUM of its record: gather_by with the record's own weights.
 CQ_INLINE void gather(Record *record, const real *grid, const Strides *strides) {
   gather_by(record, weights_of(record), grid, strides);
 }

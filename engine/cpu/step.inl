@@ -1,6 +1,6 @@
 // step: particles to grid, and grid to particles. One engine step is p2g, the grid pass (grid.inl), g2p.
 
-// The mask of the materials of a chunk that change F or internal variables after a step: bit k for material k.
+// Returns the mask of the materials in a chunk that change F or internal variables after a step, bit k: material k.
 CQ_INLINE uint32_t updating(const Matter *m) {
   uint32_t mask = 0;
   for (int k = 0; m->materials >> k; k++)
@@ -8,8 +8,8 @@ CQ_INLINE uint32_t updating(const Matter *m) {
   return mask;
 }
 
-// Lets the laws of a chunk change F (in data) and internal variables after a step, in place: plastic flow, a fluid's
-// F, Maxwell branches.
+// After G2P: lets the material laws change F (in data, a chunk of the new state) and internal variables of a chunk's
+// particles, in place: plastic flow, a fluid's F, Maxwell branches.
 CQ_RARE void update_chunk(const Matter *m, real *data, real *internal) {
   const uint32_t mask = updating(m);
   const int internals = m->model->internal_count;
@@ -31,61 +31,63 @@ CQ_RARE void update_chunk(const Matter *m, real *data, real *internal) {
     }
 }
 
-// The slab of a range, its private copy of grid nodes, shifted so that indices of nodes in the window address it.
+// Returns the slab of a range of chunks, its private array of nodes to scatter to, shifted so that node indices of the
+// arrangement's window address it.
 CQ_INLINE real *slab_of(const cq_scene *s, const int32_t range) {
   const cq_arrangement *a = s->arrangement;
   const int64_t plane = CQ_DIM == 3 ? (int64_t)a->size[1] * a->size[2] : a->size[1];
   return (real *)s->slab[range] - (int64_t)a->slab_lower[range] * plane * 4;
 }
 
-// The slab of a range for the momentum before stress and forces (E121), shifted as slab_of.
+// Returns the second slab of a range of chunks, for the momentum before stress and forces (E121), shifted as slab_of.
 CQ_INLINE real *inertia_slab_of(const cq_scene *s, const int32_t range) {
   return (real *)s->inertia_slab[range] + (slab_of(s, range) - (real *)s->slab[range]);
 }
 
-// rows that particles of one cell share, until the next cell
+// a running scatter to a grid: current is the first node of the rows that collect the particles of one cell
 typedef struct {
   real *grid;
   int64_t current;
   Row rows[ROWS];
 } Scatter;
 
-// Begins the scatter of a range: `to` gets its slab, and rows of zeros.
+// Begins the scatter of a range's particles: `to` gets the range's slab, and rows of zeros.
 CQ_INLINE void scatter_begin(Scatter *to, const cq_scene *s, const int32_t range) {
   to->grid = slab_of(s, range);
   to->current = -1;
   CQ_UNROLL for (int k = 0; k < ROWS; k++) to->rows[k] = row_zero();
 }
 
-// Makes `node` the first node of the rows that particles scatter to: if it is another one, adds the rows to the grid
-// and begins with zeros.
+// Prepares `to` for a particle whose stencil begins at `node`: if that is not the current one, adds the collected rows
+// to the slab and starts with rows of zeros. Particles of a cell thus share their rows.
 CQ_INLINE void scatter_to(Scatter *to, const Strides *strides, const int32_t node) {
   if (node == to->current) return;
   if (to->current >= 0) rows_flush(to->grid + 4 * to->current, strides, to->rows);
   to->current = node;
 }
 
-// Ends a scatter: adds the rows that it still holds to the grid.
+// Ends a scatter: adds the rows that are still collected to the slab.
 CQ_INLINE void scatter_end(Scatter *to, const Strides *strides) {
   if (to->current >= 0) rows_flush(to->grid + 4 * to->current, strides, to->rows);
 }
 
-// Cell size, time step and kept share of unresolved motion of a scene, as reals.
+// Returns what transfers read of a scene, as reals: cell size, time step, and the share of unresolved motion that a
+// step keeps.
 CQ_INLINE GridStep grid_step_of(const cq_scene *s) {
   return (GridStep){(real)s->model->dx, (real)s->model->dt, (real)s->model->keep};
 }
 
-// The chunk c of which V and C are v' and C' of the step to `out`, by which its particles moved; other fields it need
-// not have.
+// Returns chunk c of the motion v' and C' by which the step to the state `out` moved its particles, addressed by V and
+// C as a chunk of a state; its other fields may not exist.
 CQ_INLINE real *motion_of(const cq_slice *out, const int32_t c) {
   return out->motion ? (real *)out->motion + AT(c, MOTION_FIELDS, 0) - V * CQ_CHUNK
                      : (real *)out->data + AT(c, FIELDS, 0);
 }
 
-// Sets p to what transfer_to_grid reads of particles h, h + 1, ... of a chunk, from their parameters, state and
-// forces; arm: position of the middle node from the particle [cells], f: deformation gradient, tau: Kirchhoff stress.
-// tau is a variable of its own until here, because functions that are not inlined take its address: as a part of the
-// Source it would put all of the Source on the stack.
+// Sets p to what transfer_to_grid reads of particles h, h + 1, ... of a chunk, from their constants, state and forces;
+// arm: from the particle to its middle node [cells], f: deformation gradient, tau: Kirchhoff stress. tau is a variable
+// of its own until here, because functions that are not inlined take its address: as a part of the Source it would put
+// all of the Source on the stack.
 CQ_INLINE void source_of(const Matter *m, const int h, const Real arm[CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
                          const Real tau[CQ_DIM][CQ_DIM], Source *p) {
   EACH(i) p->arm[i] = arm[i];
@@ -97,7 +99,7 @@ CQ_INLINE void source_of(const Matter *m, const int h, const Real arm[CQ_DIM], c
   force_of(m, h, f, p->force);
 }
 
-// Sets velocity and C of p to 0, for steps without inertia.
+// Sets velocity and C of p to 0: in steps without inertia particles bring none to the nodes. p may be a gradient.
 CQ_INLINE void source_still(Source *p) {
   EACH(i) {
     p->v[i] = r_set((real)0);
@@ -105,8 +107,8 @@ CQ_INLINE void source_still(Source *p) {
   }
 }
 
-// Scatters the records `given` of a chunk's particles by the weights of the records `weighed`. node {16}: first nodes
-// of their stencils. A loop apart from the others, for its rows to stay in registers.
+// Scatters the records `given` of a chunk's particles with the weights in the records `weighed`. node {16}: first nodes
+// of their stencils. A loop of its own, so that its rows stay in registers.
 CQ_INLINE void scatter_beside(Scatter *to, const Strides *strides, const Record *given, const Record *weighed,
                               const int32_t *node) {
   for (int l = 0; l < CQ_CHUNK; l++) {
@@ -115,14 +117,14 @@ CQ_INLINE void scatter_beside(Scatter *to, const Strides *strides, const Record 
   }
 }
 
-// Begins the scatter of a range's momentum before stress and forces (E121), into its slab for that.
+// Begins the scatter of a range to its second slab: of momentum before stress and forces (E121), or of its adjoint.
 CQ_INLINE void inertia_scatter_begin(Scatter *to, const cq_scene *s, const int32_t range) {
   scatter_begin(to, s, range);
   to->grid = inertia_slab_of(s, range);
 }
 
-// P2G of a range (E2, E4): adds momentum and mass of its particles to its slab. Sets found->bad to 1 if a particle has
-// det F <= 0, else 0. keeps: 1 scatters also the momentum before stress and forces (E121).
+// P2G of a range of chunks (E2, E4): adds momentum and mass of its particles to its slab. Sets found->bad to 1 if a
+// particle has det F <= 0, else 0. keeps 1: also adds momentum before stress and forces (E121) to its second slab.
 CQ_INLINE void p2g_range(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found, const int keeps) {
   const cq_arrangement *a = s->arrangement;
   const real inv_dx = (real)(1 / s->model->dx);
@@ -178,7 +180,7 @@ CQ_INLINE void p2g_range(cq_scene *s, const cq_slice *in, int32_t range, cq_foun
   found->bad = !(r_smallest(smallest) > 0);
 }
 
-// P2G of a range, in the variant that the world's transfer needs: p2g_range.
+// P2G of a range of chunks from the state `in`: calls p2g_range with or without unresolved motion, as the world has it.
 static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found) {
   if (cq_keeps_unresolved(s->model))
     p2g_range(s, in, range, found, 1);
@@ -186,7 +188,7 @@ static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found)
     p2g_range(s, in, range, found, 0);
 }
 
-// Stores x as a field of particles h, h + 1, ... of a chunk; stream: 1 bypasses the caches.
+// Stores x as field number `field` of particles h, h + 1, ... of a chunk; stream: 1 bypasses the caches.
 CQ_INLINE void write(real *chunk, const int field, const int h, const Real x, const int stream) {
   if (stream)
     r_stream(chunk + field * CQ_CHUNK + h, x);
@@ -200,8 +202,8 @@ CQ_INLINE void motion_load(const real *chunk, const int h, Motion *out) {
   load_matrix(chunk, C, h, out->c);
 }
 
-// (E123) Replaces v' and C' in `after` by v'' and C'', with the unresolved motion of particles h, h + 1, ... kept.
-// motion: a chunk that takes v' and C', NULL: nobody reads them; seen: v~ and C~.
+// (E123) Adds the unresolved motion of particles h, h + 1, ... of a chunk (the state before the step) to `after`: v'
+// and C' become v'' and C''. motion: a chunk that takes v' and C', or NULL; seen: v~ and C~, the resolved part.
 CQ_INLINE void keep_in_state(const GridStep *step, const real *chunk, real *motion, const int h, const Motion *seen,
                              State *after) {
   Motion before, moved, next;
@@ -219,9 +221,9 @@ CQ_INLINE void keep_in_state(const GridStep *step, const real *chunk, real *moti
 
 enum { G2P_PLAIN, G2P_STREAM, G2P_KEEP };
 
-// G2P of a range (E13): the state `out` from the state `in` and node velocities, with the laws' updates. Sets
-// found->fastest, and found->bad to 1 if something is not finite. how: G2P_STREAM: the state is larger than the
-// caches, and is written past them; G2P_KEEP: with unresolved motion (E123); else G2P_PLAIN.
+// G2P of a range of chunks (E13): computes the state `out` from the state `in` and node velocities, with the laws'
+// updates. Sets found->fastest, and found->bad to 1 if something is not finite. how: G2P_STREAM: the state is larger
+// than the caches, and is written past them; G2P_KEEP: with unresolved motion (E123); else G2P_PLAIN.
 CQ_INLINE void g2p_range(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, cq_found *found,
                          const int how) {
   const int stream = how == G2P_STREAM, keeps = how == G2P_KEEP;
@@ -289,8 +291,8 @@ CQ_INLINE void g2p_range(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t
   if (!r_finite(poison)) found->bad = 1;
 }
 
-// G2P of a range, from state `in` to state `out`: g2p_range in the variant for unresolved motion, for states larger
-// than the caches, or the plain one.
+// G2P of a range of chunks from the state `in` to the state `out`: calls g2p_range in the variant for unresolved
+// motion, for states larger than the caches, or the plain one.
 static void g2p(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, cq_found *found) {
   if (cq_keeps_unresolved(s->model))
     g2p_range(s, in, out, range, found, G2P_KEEP);

@@ -6,15 +6,15 @@ typedef struct {
   real *state, *params, *actuation, *internal;
 } ChunkGrad;
 
-// Where the adjoints of a chunk's state, parameters and actuation lie.
+// Returns the addresses of the adjoints of chunk c: of its state, constants, actuation and internal variables.
 CQ_INLINE ChunkGrad chunk_grad_of(const cq_scene *s, const int32_t c) {
   return (ChunkGrad){(real *)s->adj + AT(c, FIELDS, 0), (real *)s->params_adj + AT(c, s->params, 0),
                      (real *)s->actuation_adj + AT(c, ACTUATION_FIELDS, 0),
                      s->internal_adj ? (real *)s->internal_adj + AT(c, s->model->internal_count, 0) : NULL};
 }
 
-// Adjoint of update_chunk: in adj (F) and the chunk's gradient of internal variables, those after the law's update
-// become those before it; adds to the gradients of constants. chunk: state before the step; next: v' and C' of it.
+// Adjoint of update_chunk: in adj (dL/dF) and in the chunk's gradient of internal variables, gradients after the laws'
+// update become those before it; adds to gradients of constants. chunk: state before the step; next: v' and C'.
 CQ_RARE void update_chunk_adj(const cq_scene *s, const Matter *m, const real *chunk, const real *next,
                               const ChunkGrad *grad_chunk, real *adj) {
   const uint32_t mask = updating(m);
@@ -49,14 +49,14 @@ CQ_RARE void update_chunk_adj(const cq_scene *s, const Matter *m, const real *ch
     }
 }
 
-// The chunk c of s->kept_adj, of which V and C are the gradients of a particle's unresolved motion, b r and b S
+// Returns chunk c of s->kept_adj, whose V and C are the gradients of a particle's kept unresolved motion, b r and b S
 // (E124).
 CQ_INLINE real *kept_adj_of(const cq_scene *s, const int32_t c) {
   return (real *)s->kept_adj + AT(c, MOTION_FIELDS, 0) - V * CQ_CHUNK;
 }
 
 // (E124) Adjoint of keep_in_state for particles h, h + 1, ... of chunk c: in grad, the gradients of v'' and C'' become
-// those of v' and C'; those of b r and b S go to s->kept_adj for p2g_adj.
+// those of v' and C'; the gradients of b r and b S go to s->kept_adj, for p2g_adj. out: the state after the step.
 CQ_INLINE void keep_in_state_adj(const cq_scene *s, const cq_slice *out, const int32_t c, const int h, State *grad) {
   const GridStep step = grid_step_of(s);
   Motion moved, after, grad_after, grad_kept;
@@ -70,9 +70,9 @@ CQ_INLINE void keep_in_state_adj(const cq_scene *s, const cq_slice *out, const i
   store_matrix(kept_adj_of(s, c), C, h, grad_kept.c);
 }
 
-// Stores what particles h, h + 1, ... of chunk c give to the nodes' gradients of v~_i (E124), from s->kept_adj, in
-// their records from quad `quad` on.
-CQ_INLINE void kept_adj_moves(const cq_scene *s, const int32_t c, const int h, const Real arm[CQ_DIM], Record *of,
+// (E124) Stores in records[0], records[1], ..., from quad number `quad` on, what particles h, h + 1, ... of chunk c
+// scatter to the gradients of v~_i at nodes, from s->kept_adj. arm: from the particle to its middle node.
+CQ_INLINE void kept_adj_moves(const cq_scene *s, const int32_t c, const int h, const Real arm[CQ_DIM], Record *records,
                               const int quad) {
   const GridStep step = grid_step_of(s);
   Motion grad_kept;
@@ -80,12 +80,12 @@ CQ_INLINE void kept_adj_moves(const cq_scene *s, const int32_t c, const int h, c
   motion_load(kept_adj_of(s, c), h, &grad_kept);
   motion_seen_adj(&step, arm, &grad_kept, &give);
   give.m = r_set((real)0);
-  move_store(of, quad, &give);
+  move_store(records, quad, &give);
 }
 
-// Adjoint of G2P for a range (E15): adds dL/dv of nodes to its slab. s->adj holds dL/d(state after); its velocity and
-// C become dL/dn0 and dL/dn1, gradients of the sums over nodes, which p2g_adj reads. keeps: 1: gradients of unresolved
-// motion go to s->kept_adj (E124), and nodes also get dL/dv~.
+// Adjoint of G2P for a range of chunks (E15): adds dL/dv of nodes to its slab. s->adj holds dL/d(state after); its
+// velocity and C become dL/dn0 and dL/dn1, gradients of the sums over nodes, which p2g_adj reads. keeps: 1: gradients
+// of unresolved motion go to s->kept_adj (E124), and dL/dv~ of nodes to the second slab.
 CQ_INLINE void g2p_adj_range(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, const int keeps) {
   const cq_arrangement *a = s->arrangement;
   const real inv_dx = (real)(1 / s->model->dx);
@@ -146,7 +146,8 @@ CQ_INLINE void g2p_adj_range(cq_scene *s, const cq_slice *in, const cq_slice *ou
   if (keeps) scatter_end(&inertia, &strides);
 }
 
-// Adjoint of G2P for a range, in the variant that the world's transfer needs: g2p_adj_range.
+// Adjoint of G2P for a range of chunks: calls g2p_adj_range with or without unresolved motion, as the world has it. in,
+// out: states before and after the step.
 static void g2p_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
   if (cq_keeps_unresolved(s->model))
     g2p_adj_range(s, in, out, range, 1);
@@ -154,21 +155,22 @@ static void g2p_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
     g2p_adj_range(s, in, out, range, 0);
 }
 
-// The interpolation along one axis from three rows a, b, c, sum w x. In differences from the middle row, for w0 + w1 +
-// w2 = 1: half of the work goes to adders, which multiplications leave idle.
+// The sum w0 a + w1 b + w2 c over three rows along an axis, for w0 + w1 + w2 = 1, in differences from the middle row b:
+// half of the work goes to adders, which multiplications leave idle. weight: of the axis.
 CQ_INLINE Part part_interpolate(const real *weight, const Part a, const Part b, const Part c) {
   return part_scale_add(weight[0], part_sub(a, b), part_scale_add(weight[2], part_sub(c, b), b));
 }
-// Twice the derivative along an axis of the interpolation from three rows a, b, c.
+// Twice the derivative of part_interpolate's sum along the axis. weight[3]: the factor that weights_store has left.
 CQ_INLINE Part part_slope(const real *weight, const Part a, const Part b, const Part c) {
   return part_scale_add(weight[3], part_add(part_sub(a, b), part_sub(c, b)), part_sub(c, a));
 }
 
-// Sums over the nodes of a particle for p2g_adj, into its record. At SUM, as gather leaves them: of dL/d(p, m) of
-// nodes (grads). At EXCHANGE, for each axis, doubled, component by component: the slopes of the weights times what
-// each node exchanges with the particle,
+// Sums over the nodes of one particle for p2g_adj, into its record. At SUM, as gather leaves them: of dL/d(p, m) of
+// nodes (grads). At EXCHANGE, for each axis, doubled, component by component: sums of the slopes of the weights times
+// e, the gradient of what each node exchanges with the particle by the node's weight,
 //   e = dL/dp . (q + b o) + dL/dm m + v . (dL/dn0 + dL/dn1 o)
-// q and b of MOVE, dL/dn of MOVE_ADJ, v those of nodes (vels); weight: of the record, or of another one in its place.
+// q and b of MOVE, dL/dn of MOVE_ADJ, v velocities of nodes (vels). weight: of this record, or of another one instead.
+// grads, vels: addresses of the stencil's first node.
 CQ_INLINE void gather_adj_by(Record *record, const real (*weight)[4], const real *grads, const real *vels,
                              const Strides *strides) {
   const real(*move)[4] = &record->quad[MOVE], (*move_adj)[4] = &record->quad[MOVE_ADJ];
@@ -226,7 +228,7 @@ CQ_INLINE void gather_adj_by(Record *record, const real (*weight)[4], const real
 #endif
 }
 
-// Sums over the nodes of a particle for p2g_adj, into its record: gather_adj_by with the record's own weights.
+// Sums over the nodes of one particle for p2g_adj, into its record: gather_adj_by with the record's own weights.
 CQ_INLINE void gather_adj(Record *record, const real *grads, const real *vels, const Strides *strides) {
   gather_adj_by(record, weights_of(record), grads, vels, strides);
 }
@@ -244,8 +246,8 @@ typedef struct {
   int h;
 } Lanes;
 
-// Adjoint of stress_of_plain, for the lanes whose material is number k (k < 0: all): from grad_tau, adds to grad_f and
-// to the chunk's gradients of C, constants and internal variables.
+// Adjoint of stress_of_plain (a law that is not inlined), for those lanes whose material is number k (k < 0: all): from
+// grad_tau, adds to grad_f and to the chunk's gradients of C, constants and internal variables.
 CQ_RARE void stress_of_plain_adj(const Lanes lanes, const int k, const Real f[CQ_DIM][CQ_DIM],
                                  Real grad_f[CQ_DIM][CQ_DIM], const Real grad_tau[CQ_DIM][CQ_DIM]) {
   MaterialPoint at, grad;
@@ -276,8 +278,8 @@ CQ_RARE void stress_of_plain_adj(const Lanes lanes, const int k, const Real f[CQ
   }
 }
 
-// Adjoint of stress_of_law for a law with a fused form, for the lanes whose material is number k (k < 0: all): from
-// grad_tau, adds to grad_f and to the chunk's gradients of constants. kept: what stress_of_law has set.
+// Adjoint of stress_of_law for an inlined law, for those lanes whose material is number k (k < 0: all): from grad_tau,
+// adds to grad_f and to the chunk's gradients of constants. kept: terms that stress_of_law has set.
 CQ_INLINE void stress_of_fused_adj(const Lanes lanes, const int k, const Real f[CQ_DIM][CQ_DIM],
                                    const MaterialKept *kept, Real grad_f[CQ_DIM][CQ_DIM],
                                    const Real grad_tau[CQ_DIM][CQ_DIM]) {
@@ -302,8 +304,8 @@ CQ_INLINE void stress_of_fused_adj(const Lanes lanes, const int k, const Real f[
   }
 }
 
-// Adjoint of stress_of for particles at.h, at.h + 1, ...: from grad_tau, adds to grad_f and to the chunk's gradients
-// of constants, C, actuation stress and internal variables.
+// Adjoint of stress_of for particles at.h, at.h + 1, ...: from grad_tau, adds to grad_f and to the chunk's gradients of
+// constants, C, active stress and internal variables.
 CQ_INLINE void stress_of_adj(const Lanes at, const Real f[CQ_DIM][CQ_DIM], const Stress *stress,
                              Real grad_f[CQ_DIM][CQ_DIM], const Real grad_tau[CQ_DIM][CQ_DIM]) {
   const Matter *m = at.matter;
@@ -350,21 +352,21 @@ typedef struct {
   const KeptStep *kept;      // NULL without unresolved motion
 } ChunkStep;
 
-// The numbers {16} that averaging adds to each diagonal entry of C' of chunk c within F', -s/dim y (E37); NULL where
-// nothing is averaged.
+// The numbers {16} that averaging of dilatations adds to each diagonal entry of C' of chunk c when the step updates F,
+// -s/dim y (E37); NULL where nothing is averaged.
 CQ_INLINE const real *dilatation_excess(const cq_scene *s, const int32_t c) {
   return s->dilatation ? dilatation_of(s, c) + EXCESS * CQ_CHUNK : NULL;
 }
 
-// Sets rate to the velocity gradient of a step for particles h, h + 1, ...: F' = (I + dt rate) F; it is C', with
-// averaged dilatation.
+// Sets rate to the velocity gradient with which the step updated F of particles h, h + 1, ..., F' = (I + dt rate) F:
+// C', with averaged dilatation where there is one.
 CQ_INLINE void rate_after(const ChunkStep *c, const int h, Real rate[CQ_DIM][CQ_DIM]) {
   load_matrix(c->next, C, h, rate);
   if (c->excess) EACH(i) rate[i][i] += r_load(c->excess + h);
 }
 
 // Adjoint of force_of for particles h, h + 1, ...: from grad_force, adds to grad_f and to the chunk's gradients of
-// forces and pressures. A pressure that follows F^ is not part of it.
+// forces and pressures. Leaves out a pressure that follows F^ (c->follows), which has an adjoint of its own.
 CQ_INLINE void force_of_adj(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], const ChunkStep *c,
                             Real grad_f[CQ_DIM][CQ_DIM], const Real grad_force[CQ_DIM]) {
   const ChunkGrad *chunk = c->grad;
@@ -381,9 +383,9 @@ CQ_INLINE void force_of_adj(const Matter *m, const int h, const Real f[CQ_DIM][C
   store_vector(chunk->actuation, PRESSURE, h, grad_pressure);
 }
 
-// Sets f to the deformation gradient by which pressure follows the surface of particles h, h + 1, ...: F at the start
-// of the step, or F^ at its end in implicit steps that ask for it (c->follows).
-CQ_INLINE void followed(const cq_scene *s, const ChunkStep *c, const int h, Real f[CQ_DIM][CQ_DIM]) {
+// Sets f to the deformation gradient that turns surface pressures of particles h, h + 1, ... into forces: F at the
+// start of the step, or F^ at its end in implicit steps that ask for it (c->follows).
+CQ_INLINE void surface_deformation(const cq_scene *s, const ChunkStep *c, const int h, Real f[CQ_DIM][CQ_DIM]) {
   load_matrix(c->matter->state, F, h, f);
   if (!c->follows) return;
   Real rate[CQ_DIM][CQ_DIM], before[CQ_DIM][CQ_DIM];
@@ -392,10 +394,10 @@ CQ_INLINE void followed(const cq_scene *s, const ChunkStep *c, const int h, Real
   trial_of(s, rate, before, f);
 }
 
-// Stores in the records of particles h, h + 1, ... what they gave the nodes before stress and forces (E121), computed
-// again, and beside it what they give to the gradients of v~_i.
+// For the adjoint of unresolved motion (E121): stores in records[0], ... what particles h, h + 1, ... gave to nodes
+// before stress and forces (MOVE), computed again, and what they give to the gradients of v~_i (MOVE_ADJ).
 CQ_INLINE void kept_moves_again(const cq_scene *s, const ChunkStep *c, const int32_t chunk, const int h,
-                                const Real arm[CQ_DIM], Record *of) {
+                                const Real arm[CQ_DIM], Record *records) {
   const GridStep step = grid_step_of(s);
   Source p;
   Exchange give;
@@ -405,12 +407,12 @@ CQ_INLINE void kept_moves_again(const cq_scene *s, const ChunkStep *c, const int
   load_matrix(c->matter->state, C, h, p.c);
   transfer_inertia(&step, &p, &give);
   give.m = r_set((real)0);
-  move_store(of, MOVE, &give);
-  kept_adj_moves(s, chunk, h, arm, of, MOVE_ADJ);
+  move_store(records, MOVE, &give);
+  kept_adj_moves(s, chunk, h, arm, records, MOVE_ADJ);
 }
 
-// (E124) From the sums of unresolved motion over the nodes of particles h, h + 1, ...: adds to the gradients of v, C,
-// mass and arm before the step, in grad.
+// (E124) From the sums of unresolved motion that particles h, h + 1, ... have gathered: adds to grad, the gradients of
+// v, C, mass and arm before the step. p: the particles as P2G read them.
 CQ_INLINE void kept_motion_adj(const cq_scene *s, const ChunkStep *c, const int h, const Source *p, Source *grad) {
   const GridStep step = grid_step_of(s);
   Exchange give;
@@ -427,39 +429,39 @@ CQ_INLINE void kept_motion_adj(const cq_scene *s, const ChunkStep *c, const int 
   motion_seen_adj_rest(&step, &grad_kept, left, grad, p->v);
 }
 
-// Stores in the records of particles h, h + 1, ... what they gave the nodes in P2G with this stress, computed again,
-// and beside it what they give to the gradients of node velocities.
-CQ_INLINE void moves_with(const cq_scene *s, const ChunkStep *c, const int h, const Real arm[CQ_DIM], Record *of,
+// Stores in records[0], ... what particles h, h + 1, ... gave to nodes in P2G with this stress (MOVE), computed again,
+// and what they give to the gradients of node velocities (MOVE_ADJ); gather_adj reads both.
+CQ_INLINE void moves_with(const cq_scene *s, const ChunkStep *c, const int h, const Real arm[CQ_DIM], Record *records,
                           const Stress *stress) {
   const GridStep step = grid_step_of(s);
   Source p;
   Exchange give;
   Real def[CQ_DIM][CQ_DIM];
-  followed(s, c, h, def);
+  surface_deformation(s, c, h, def);
   source_of(c->matter, h, arm, def, stress->tau, &p);
   if (c->still) source_still(&p);
   transfer_to_grid(&step, &p, &give);
-  move_store(of, MOVE, &give);
+  move_store(records, MOVE, &give);
   load_vector(c->adj, V, h, give.q);
   load_matrix(c->adj, C, h, give.b);
   give.m = r_set((real)0);
-  move_store(of, MOVE_ADJ, &give);
+  move_store(records, MOVE_ADJ, &give);
 }
 
-// As moves_with, with the stress of the state, which it computes again and leaves in stress.
+// As moves_with, with the stress of the particles' state, which is computed again and left in `stress`.
 CQ_INLINE void moves_again(const cq_scene *s, const ChunkStep *c, const int h, const Real arm[CQ_DIM],
-                           Record *of, Stress *stress) {
+                           Record *records, Stress *stress) {
   Real def[CQ_DIM][CQ_DIM];
   load_matrix(c->matter->state, F, h, def);
   stress_of(c->matter, h, def, &stress->kept, stress->tau);
-  moves_with(s, c, h, arm, of, stress);
+  moves_with(s, c, h, arm, records, stress);
 }
 
-// (E16 to E19) From the sums over the nodes of particles h, h + 1, ... to the adjoint of their state before the step,
-// in the chunk's adjoint and gradients. grad_f: the gradient of F that an implicit step has already computed; NULL: it
-// is computed here from the stress.
-CQ_INLINE void particle_adj(const cq_scene *s, const ChunkStep *c, const int h, const Record *of, const Stress *stress,
-                            const Real grad_f[CQ_DIM][CQ_DIM]) {
+// (E16 to E19) Last part of p2g_adj, for particles h, h + 1, ...: from their sums over nodes in records[0], ...,
+// computes the adjoint of their state before the step, in the chunk's adjoint and gradients. grad_f: the gradient of F
+// that an implicit step has already computed; NULL: it is computed here from the stress.
+CQ_INLINE void particle_adj(const cq_scene *s, const ChunkStep *c, const int h, const Record *records,
+                            const Stress *stress, const Real grad_f[CQ_DIM][CQ_DIM]) {
   const real inv_dx = (real)(1 / s->model->dx);
   const GridStep step = grid_step_of(s);
   const Matter *matter = c->matter;
@@ -469,10 +471,10 @@ CQ_INLINE void particle_adj(const cq_scene *s, const ChunkStep *c, const int h, 
   Source p, grad;
   Exchange give, given;
   place(matter->state, h, inv_dx, base, f, arm);
-  sums_load(of, &sums);
+  sums_load(records, &sums);
   load_matrix(matter->state, F, h, def);
   Real at_surface[CQ_DIM][CQ_DIM];
-  followed(s, c, h, at_surface);
+  surface_deformation(s, c, h, at_surface);
   source_of(matter, h, arm, at_surface, stress->tau, &p);
   if (c->still) source_still(&p);
   transfer_to_grid(&step, &p, &give);
@@ -507,7 +509,7 @@ CQ_INLINE void particle_adj(const cq_scene *s, const ChunkStep *c, const int h, 
   // position: x' = x + ..., and through weights and arm, f = x / dx - base, arm = 1 - f
   EACH(i) {
     Real quad[4];
-    quads_load(of, EXCHANGE + i, quad);
+    quads_load(records, EXCHANGE + i, quad);
     Real s_i = quad[0] + quad[1] + quad[2];
     if (CQ_DIM == 3) s_i += quad[3];
     if (c->kept) {
@@ -522,7 +524,7 @@ CQ_INLINE void particle_adj(const cq_scene *s, const ChunkStep *c, const int h, 
   store_matrix(adj, F, h, grad_def);
 }
 
-// Adjoint of P2G for a range: p2g_adj in one variant. keeps: 1: with unresolved motion (E124).
+// Adjoint of P2G for a range of chunks: p2g_adj without (keeps 0) or with (keeps 1) unresolved motion (E124).
 CQ_INLINE void p2g_adj_range(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, const int keeps) {
   const cq_arrangement *a = s->arrangement;
   const real inv_dx = (real)(1 / s->model->dx);
@@ -562,8 +564,8 @@ CQ_INLINE void p2g_adj_range(cq_scene *s, const cq_slice *in, const cq_slice *ou
   }
 }
 
-// Adjoint of P2G for a range: from dL/d(momentum, mass) of nodes (s->grid_q), s->adj becomes the adjoint of the state
-// `in`. in, out: states before and after the step.
+// Adjoint of P2G for a range of chunks: from dL/d(momentum, mass) of nodes (s->grid_q) and what g2p_adj has left in it,
+// s->adj becomes the adjoint of the state `in`. in, out: states before and after the step.
 static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
   if (cq_keeps_unresolved(s->model))
     p2g_adj_range(s, in, out, range, 1);

@@ -18,10 +18,10 @@ static const double trial_length = 1 / 32.0;   // of the time since the last tri
 static const double clearly = 1.05;        // times as slow: worth a switch
 static const double hopeless = 1.5;        // times as slow: the trial ends
 
-// Where the measured time of a unit of work is kept [s]: with all threads if together is 1, with one if 0.
+// Returns where the measured time [s] of a unit of work is stored: of all threads together (together 1), or of one (0).
 static double *time_of(cq_thread_choice *c, int together) { return together ? &c->together : &c->alone; }
 
-// Adds one call, of so much work that took so many seconds, to a tally.
+// Adds a call, with its amount of work and its time, to a tally of calls that are measured as one.
 static void tally_add(cq_tally *t, double work, double seconds) {
   t->work += work;
   t->seconds += seconds;
@@ -35,14 +35,14 @@ static double tally_take(cq_tally *t) {
   return mean;
 }
 
-// The number of threads that was faster so far: 1 or `most`, which is all.
+// Returns the number of threads that was faster so far, 1 or `most` (all). Starts no trial; nothing to record.
 int cq_thread_choice_best(const cq_thread_choice *c, int most) {
   const int together = c->wait == 0 ? c->together <= c->alone : c->is_together;
   return together ? most : 1;
 }
 
-// The number of threads for the next call, 1 or `most`: the faster one, or the other one for a trial. The caller then
-// records the time of that call.
+// Returns the number of threads, 1 or `most`, with which to run the next call: mostly the faster one, from time to time
+// the other one for a trial. The caller then passes the time of that call to cq_thread_choice_record.
 int cq_thread_choice_next(cq_thread_choice *c, int most) {
   if (most == 1) return 1;
   const int64_t call = c->calls++;
@@ -50,8 +50,9 @@ int cq_thread_choice_next(cq_thread_choice *c, int most) {
   return c->is_together != (c->trial_calls > 0) ? most : 1;
 }
 
-// Records one of the first calls, which take turns between one thread and all. together: 1 if all threads ran it;
-// time: a unit of its work [s]. The best call of each counts, since others touched new memory.
+// Records one of the first calls, which take turns between one thread and all. together: 1 if all threads ran it; time:
+// of a unit of its work [s]; seconds: of the call. Of each the best call counts, as others may have touched new memory.
+// After some calls, makes the first choice.
 static void record_turn(cq_thread_choice *c, int together, double time, double seconds) {
   double *best = time_of(c, together);
   if (*best == 0 || time < *best) *best = time;
@@ -62,7 +63,7 @@ static void record_turn(cq_thread_choice *c, int together, double time, double s
   c->wait = wait_first;
 }
 
-// Makes all threads (together 1) or one (0) the present choice, and begins to measure it.
+// Makes all threads (together 1) or one (0) the present choice, and starts to measure it from scratch.
 static void switch_to(cq_thread_choice *c, int together) {
   c->is_together = together;
   c->windows = 0;
@@ -70,15 +71,15 @@ static void switch_to(cq_thread_choice *c, int together) {
   c->since_trial = 0;
 }
 
-// The median of the last three means; of two the smaller one, because the other may have been disturbed; one as it is.
-// count: how many there are.
+// The median of three means; of two the smaller one, because the other may have been disturbed; a single one as it is.
+// count: how many means there are.
 static double median_of(const double *mean, int32_t count) {
   if (count < CQ_CHOICE_WINDOWS) return count < 2 ? mean[0] : fmin(mean[0], mean[1]);
   return fmax(fmin(mean[0], mean[1]), fmin(fmax(mean[0], mean[1]), mean[2]));
 }
 
-// Ends the window of calls of the present choice if it is long enough: its mean then decides between one thread and
-// all.
+// Ends the present choice's window of calls if that is long enough, and switches to the other number of threads if the
+// median of the last windows is clearly slower than that one's last measurement.
 static void record_window(cq_thread_choice *c) {
   if (c->window.seconds < window_length) return;
   c->means[c->windows++ % CQ_CHOICE_WINDOWS] = tally_take(&c->window);
@@ -86,8 +87,9 @@ static void record_window(cq_thread_choice *c) {
   if (*time_of(c, c->is_together) > clearly * *time_of(c, !c->is_together)) switch_to(c, !c->is_together);
 }
 
-// Records a call of a trial of the other choice. A trial that is slower costs time and ends soon; a switch takes a
-// whole window.
+// Records a call of a trial, run with the other number of threads than the present choice. A trial that turns out
+// slower ends soon, for it costs time; one that leads to a switch takes a whole window. At the end sets the time until
+// the next trial, and switches if the trial was clearly faster.
 static void record_trial(cq_thread_choice *c, double work, double seconds) {
   const double time = *time_of(c, c->is_together);
   c->cost += seconds - time * work;
@@ -104,7 +106,7 @@ static void record_trial(cq_thread_choice *c, double work, double seconds) {
   if (slower * clearly < 1) switch_to(c, !c->is_together);
 }
 
-// Records a call that was made with so many threads: its amount of work, in any unit, and the time it took.
+// Records a call that ran with `threads` threads: its amount of work, in any unit, and the time that it took.
 void cq_thread_choice_record(cq_thread_choice *c, int threads, double work, double seconds) {
   const int together = threads > 1;
   if (c->wait == 0) {

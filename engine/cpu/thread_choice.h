@@ -12,7 +12,7 @@
 
 enum { CQ_CHOICE_WINDOWS = 3 };   // whose median counts, so that one disturbed window changes nothing
 
-// calls that are measured together
+// calls that are measured as one
 typedef struct cq_tally {
   double seconds, work;
   int32_t calls;
@@ -31,12 +31,12 @@ typedef struct cq_thread_choice {
   double cost;                       // [s] that the running trial has lost so far
 } cq_thread_choice;
 
-// The number of threads that was faster so far: 1 or `most`, which is all.
+// Returns the number of threads that was faster so far, 1 or `most` (all). Starts no trial; nothing to record.
 int cq_thread_choice_best(const cq_thread_choice *c, int most);
-// The number of threads for the next call, 1 or `most`: the faster one, or the other one for a trial. The caller then
-// records the time of that call.
+// Returns the number of threads, 1 or `most`, with which to run the next call: mostly the faster one, from time to time
+// the other one for a trial. The caller then passes the time of that call to cq_thread_choice_record.
 int cq_thread_choice_next(cq_thread_choice *c, int most);
-// Records a call that was made with so many threads: its amount of work, in any unit, and the time it took.
+// Records a call that ran with `threads` threads: its amount of work, in any unit, and the time that it took.
 void cq_thread_choice_record(cq_thread_choice *c, int threads, double work, double seconds);
 
 #endif

@@ -57,20 +57,20 @@ static void pause_cpu(void) {
 #endif
 }
 
-// Makes a gate: a turn number that one thread changes, and that others wait for.
+// Initialises a gate: a turn number that one thread raises, and for whose change other threads wait.
 static void gate_init(gate *g) {
   pthread_mutex_init(&g->lock, NULL);
   pthread_cond_init(&g->changed, NULL);
 }
 
-// Frees a gate.
+// Releases the lock of a gate at which no thread waits.
 static void gate_destroy(gate *g) {
   pthread_cond_destroy(&g->changed);
   pthread_mutex_destroy(&g->lock);
 }
 
-// Opens a gate: all threads that wait at it go on. A thread about to sleep is not missed: opener and sleeper each
-// write their own word before they read the other's.
+// Raises the turn of a gate: all threads that wait at it go on. A thread about to sleep is not missed: opener and
+// sleeper each write their own word before they read the other's.
 static void gate_open(gate *g) {
   atomic_fetch_add(&g->turn, 1);
   if (!atomic_load(&g->sleepers)) return;
@@ -79,7 +79,7 @@ static void gate_open(gate *g) {
   pthread_mutex_unlock(&g->lock);
 }
 
-// Waits until the turn of a gate is no longer `turn`: at first in a loop, after `spin` seconds asleep.
+// Waits until the turn of a gate is no longer `turn`: spins in a loop for `spin` seconds, then sleeps.
 static void gate_wait(gate *g, unsigned turn, double spin) {
   double start = 0;
   for (int k = 1; atomic_load_explicit(&g->turn, memory_order_acquire) == turn; k++) {
@@ -97,7 +97,7 @@ static void gate_wait(gate *g, unsigned turn, double spin) {
   pthread_mutex_unlock(&g->lock);
 }
 
-// Waits until all threads of a barrier have called this; the last one lets the others go on.
+// Waits until all threads of a barrier have called this; the last one to call lets the others go on.
 static void barrier_wait(struct cq_barrier *b) {
   const unsigned turn = atomic_load_explicit(&b->gate.turn, memory_order_relaxed);
   if (atomic_fetch_add_explicit(&b->waiting, 1, memory_order_acq_rel) == b->size - 1) {
@@ -110,9 +110,9 @@ static void barrier_wait(struct cq_barrier *b) {
 
 // ---- pool -----------------------------------------------------------------------------------------------------------
 
-// Moves this thread, of rank `rank`, to a core of its own. The kernel may wake a thread on the core of the thread that
-// woke it, and leaves both there for tens of milliseconds, although another core is idle. A thread that finds a lower
-// rank on its core moves to another one, and is then free to run on all cores again.
+// Moves the calling thread, number `rank` of the pool, off a core that a thread of lower rank uses, before it runs a
+// function. The kernel may wake a thread on the core of the thread that woke it, and leave both there for tens of
+// milliseconds although another core is idle. The thread is then free to run on all cores again.
 static void leave_shared_core(cq_thread_pool *pool, int rank) {
   const int core = sched_getcpu();
   atomic_store_explicit(&pool->core[rank], core, memory_order_relaxed);
@@ -129,8 +129,8 @@ static void leave_shared_core(cq_thread_pool *pool, int rank) {
   atomic_store_explicit(&pool->core[rank], sched_getcpu(), memory_order_relaxed);
 }
 
-// A thread of the pool: waits for a function, runs it, and so on until the pool's function is NULL. argument: its
-// pool_thread; returns NULL.
+// Main function of a pool's thread: waits for a function, runs it, and so on until the pool's function is NULL.
+// argument: its pool_thread. Returns NULL.
 static void *thread_main(void *argument) {
   pool_thread *w = argument;
   cq_thread_pool *pool = w->pool;
@@ -144,8 +144,8 @@ static void *thread_main(void *argument) {
   }
 }
 
-// Starts a pool of `threads` threads, the caller included; 0: one for each core that this process may use. There are
-// fewer where the system starts no more of them. NULL without memory.
+// Starts a pool of `threads` threads, the caller included; 0: one for each core that this process may use. The pool has
+// fewer if the system cannot start them all (cq_thread_pool_size). NULL without memory.
 cq_thread_pool *cq_thread_pool_create(int threads) {
   if (threads <= 0) {
     cpu_set_t set;
@@ -187,11 +187,11 @@ void cq_thread_pool_destroy(cq_thread_pool *pool) {
 // The number of threads of a pool, the caller included.
 int cq_thread_pool_size(const cq_thread_pool *pool) { return pool->size; }
 
-// The barrier where the threads of a run of `count` threads meet; NULL for one thread.
+// Returns the barrier where the threads of a run of `count` threads can wait for each other; NULL for one thread.
 struct cq_barrier *cq_thread_pool_barrier(cq_thread_pool *pool, int count) { return count > 1 ? &pool->barrier : NULL; }
 
-// Calls function(argument, rank, count) on `count` threads, of which the caller is rank 0, and waits for all. They
-// flush denormals meanwhile.
+// Calls function(argument, rank, count) on `count` threads, of which the caller is rank 0, and returns when all have
+// ended. Meanwhile they flush denormal numbers to zero.
 void cq_thread_pool_run(cq_thread_pool *pool, int count, cq_thread_pool_function *function, void *argument) {
   if (count > 1) {
     pool->function = function;
@@ -208,7 +208,7 @@ void cq_thread_pool_run(cq_thread_pool *pool, int count, cq_thread_pool_function
 
 // ---- worker ---------------------------------------------------------------------------------------------------------
 
-// Waits until all workers of the scene have called this; returns at once for a worker alone.
+// Waits until all workers (threads that share a scene) have called this; returns at once for a worker alone.
 void cq_worker_wait(cq_worker *worker) {
   if (worker->barrier) barrier_wait(worker->barrier);
 }
@@ -221,8 +221,8 @@ void cq_worker_phase(cq_worker *worker, int phase) {
   worker->last = now;
 }
 
-// Sets begin and end (exclusive) to the part of `count` items that this rank works on: a contiguous block, the same for
-// every call.
+// Splits `count` items among the workers of a scene: sets begin and end (exclusive) to the contiguous block of this
+// worker's rank, the same in every call.
 void cq_worker_share(const cq_worker *worker, int count, int *begin, int *end) {
   *begin = (int)((int64_t)count * worker->rank / worker->size);
   *end = (int)((int64_t)count * (worker->rank + 1) / worker->size);

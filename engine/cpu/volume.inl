@@ -29,18 +29,18 @@ typedef struct {
   wide *part, *node;
 } Liquid;
 
-// Does particle p belong to liquid q? 1 yes, 0 no.
+// Returns 1 if particle p (user's index) is of liquid q, else 0.
 CQ_INLINE int in_liquid(const Liquid *q, const int64_t p) { return q->s->model->material[p] == q->law; }
-// The numbers {PART} of particle p while volumes are averaged.
+// Returns the numbers {PART} (PART_J, ...) that are kept of particle p while volumes are averaged.
 CQ_INLINE wide *part_of(const Liquid *q, const int64_t p) { return q->part + p * PART; }
-// The slot of particle p.
+// The slot (index in the sorted order) of particle p.
 CQ_INLINE int32_t liquid_slot(const Liquid *q, const int64_t p) { return q->s->arrangement->slot[p]; }
 // The initial volume of particle p.
 CQ_INLINE wide liquid_volume(const Liquid *q, const int64_t p) {
   return (wide)*slot_at((real *)q->s->arrangement->params, q->s->params, liquid_slot(q, p), CQ_PARAM_VOLUME);
 }
 
-// (E3) Returns the base node of particle p along an axis, and sets f to its position from that node [cells].
+// (E3) Returns the coordinate of the base node of particle p along an axis, and sets f to the position from it [cells].
 CQ_INLINE int64_t node_before(const Liquid *q, const int64_t p, const int axis, wide *f) {
   const wide x = (wide)*slot_at(q->data, FIELDS, liquid_slot(q, p), X + axis) * (1 / q->s->model->dx);
   const double base = floor((double)s_value(x) - 0.5);
@@ -48,8 +48,8 @@ CQ_INLINE int64_t node_before(const Liquid *q, const int64_t p, const int axis, 
   return (int64_t)base;
 }
 
-// Sets out to the nodes around particle p of a liquid: indices, weights of the quadratic B-spline and their gradients
-// by position.
+// Sets out to the 9 or 27 nodes of the stencil of particle p of a liquid: where their sums lie in q->node, the weights
+// of the quadratic B-spline, and the gradients of these by position.
 static void patch_of(const Liquid *q, const int64_t p, Patch *out) {
   wide w[CQ_DIM][3], dw[CQ_DIM][3];
   int64_t first = 0;
@@ -82,8 +82,9 @@ static void patch_of(const Liquid *q, const int64_t p, Patch *out) {
   }
 }
 
-// Sets q to the liquid of material `law` in the state `in`: the box of nodes that its particles reach, with memory for
-// them, which the scene owns and the next liquid takes over, so only one is open at a time. 1, or 0 without memory.
+// Sets q to the liquid of material number `law` in the state `in`: the box of nodes that its particles reach, with
+// memory for their sums. The scene owns that memory and the next liquid takes it over, so only one is open at a time.
+// 1, or 0 without memory.
 static int open_liquid(cq_scene *s, Liquid *q, const cq_slice *in, const int32_t law) {
   int64_t upper[CQ_DIM];
   q->s = s;
@@ -114,12 +115,12 @@ static int open_liquid(cq_scene *s, Liquid *q, const cq_slice *in, const int32_t
   return 1;
 }
 
-// Sets one of the sums (NODE_...) of all nodes of a liquid to 0.
+// Sets one of the sums (NODE_...) to 0 at all nodes of a liquid.
 static void clear_sums(const Liquid *q, const int sum) {
   for (int64_t k = 0; k < q->nodes; k++) q->node[k * NODE + sum] = 0;
 }
 
-// Sets J of each particle of a liquid (PART_J), and the sum of w V at each node (NODE_VOLUME).
+// Sets J of each particle of a liquid (PART_J), and the sum of weight times initial volume at each node (NODE_VOLUME).
 static void load_liquid(const Liquid *q) {
   clear_sums(q, NODE_VOLUME);
   for (int64_t p = 0; p < q->s->model->particle_count; p++) {
@@ -133,7 +134,8 @@ static void load_liquid(const Liquid *q) {
   }
 }
 
-// Sets NODE_SUM of each node to the sum of w V q over a liquid's particles, q their number `which` (PART_...).
+// Sets NODE_SUM of each node to the sum of w V q over a liquid's particles: w weight, V initial volume, q the
+// particle's number `which` (PART_...).
 static void sum_over_nodes(const Liquid *q, const int which) {
   clear_sums(q, NODE_SUM);
   for (int64_t p = 0; p < q->s->model->particle_count; p++) {
@@ -146,7 +148,8 @@ static void sum_over_nodes(const Liquid *q, const int which) {
   }
 }
 
-// (E49) Sets number `rest` of each particle of a liquid to q - A q, q its number `which` (PART_...).
+// (E49) Sets number `rest` (PART_...) of each particle of a liquid to q - A q, the difference from the mean over its
+// nodes, with q the particle's number `which`.
 static void subtract_mean(const Liquid *q, const int which, const int rest) {
   sum_over_nodes(q, which);
   for (int64_t p = 0; p < q->s->model->particle_count; p++) {
@@ -160,7 +163,7 @@ static void subtract_mean(const Liquid *q, const int which, const int rest) {
   }
 }
 
-// J^(1/dim) by Newton's method from a first guess; in 2D a square root.
+// Returns J^(1/dim), the diagonal of a liquid's F, by Newton's method from a first guess; in 2D by a square root.
 CQ_INLINE wide side_of(const wide jac, const wide guess) {
 #if CQ_DIM == 2
   (void)guess;
@@ -173,7 +176,7 @@ CQ_INLINE wide side_of(const wide jac, const wide guess) {
 }
 
 // (E49) Sets the state `out` to `in` with J of each liquid's particles moved towards the mean of their neighbours. A
-// particle that is inverted keeps its F, for the check of inverted particles. status: CQ_MEMORY without memory.
+// particle that is inverted keeps its F, for the check of inverted particles. *status: set to CQ_MEMORY without memory.
 static void average_volume(cq_scene *s, const cq_slice *in, cq_slice *out, cq_status *status) {
   const size_t slots = (size_t)s->chunks * CQ_CHUNK, spatial = slots - (size_t)s->first_chunk * CQ_CHUNK;
   memcpy(out->particles, in->particles, spatial * FIELDS * sizeof(real));
@@ -203,9 +206,9 @@ static void average_volume(cq_scene *s, const cq_slice *in, cq_slice *out, cq_st
 }
 
 #if !defined(CQ_REAL_DUAL)
-// The adjoint of y = A q, with q at `which` and dL/dy in PART_GRAD: writes dL/dq to PART_GRAD_Q, and adds to the
-// gradients of volumes and positions. A node has a = S / M, S = sum_p w V q, M = sum_p w V; with g = sum_p w dL/dy,
-// dL/dS = g / M and dL/dM = -a g / M.
+// The adjoint of y = A q, with q each particle's number `which` (PART_...) and dL/dy in PART_GRAD: writes dL/dq to
+// PART_GRAD_Q, and adds to the gradients of volumes and positions. A node has a = S / M, S = sum_p w V q, M = sum_p w
+// V; with g = sum_p w dL/dy, dL/dS = g / M and dL/dM = -a g / M.
 static void mean_adj(const Liquid *q, const int which) {
   cq_scene *s = (cq_scene *)q->s;
   sum_over_nodes(q, which);
@@ -242,8 +245,8 @@ static void mean_adj(const Liquid *q, const int which) {
   }
 }
 
-// Adjoint of average_volume: s->adj of the state after it becomes that of `in`, the state before it, in the order that
-// the adjoint has; adds to the gradients of volume. status: CQ_MEMORY without memory.
+// Adjoint of average_volume: s->adj of the state after it becomes that of `in`, the state before it, in the same order
+// of particles; adds to the gradients of volume. *status: set to CQ_MEMORY without memory.
 static void average_volume_adj(cq_scene *s, const cq_slice *in, cq_status *status) {
   for (int32_t law = 0; law < s->model->material_count; law++) {
     if (s->model->materials[law].kind != CQ_MATERIAL_FLUID) continue;

@@ -1,8 +1,8 @@
-// walls: the contacts of a node: which walls and pins hold it, what they do to its velocity, and what they are given.
+// walls: the contacts of a node: which walls and pins hold it, how they change its velocity, and their impulses.
 
-// The coefficient of friction of a wall, by its number.
+// The coefficient of friction of wall number `wall`.
 CQ_INLINE real friction_of(const cq_scene *s, const int32_t wall) { return ((const real *)s->globals)[3 + wall]; }
-// The velocity of a wall in this control step, three components.
+// The velocity of wall number `wall` in this control step, three components.
 CQ_INLINE const real *wall_velocity_of(const cq_scene *s, const int32_t wall) {
   return (const real *)s->globals + 3 + s->model->wall_count + 3 * wall;
 }
@@ -22,8 +22,7 @@ typedef double wall_real;
 #endif
 #include "../world/step_contact.inl"
 
-// the contacts that hold one node, in the order of the walls: those that stay, and every
-// moving wall with all its normals
+// the contacts that hold one node: first those with resting walls, then those with moving walls, one for each normal
 enum { CONTACTS = CQ_CONTACTS_MAX + 3 * CQ_WALLS_MAX };
 
 typedef struct {
@@ -34,25 +33,26 @@ typedef struct {
   real mass, x[CQ_DIM];      // of the node, where impulses are read
 } Contacts;
 
-// Adds a contact with a wall (below 0: a group of pins) to those of a node; returns its normal {dim}, which the caller
-// sets.
+// Adds a contact with a wall (its number; below 0: a group of pins) to the contacts of a node; returns the contact's
+// normal {dim}, which the caller sets.
 CQ_INLINE real *contacts_add(Contacts *contacts, const int32_t wall) {
   contacts->wall[contacts->count] = wall;
   return contacts->normal[contacts->count++];
 }
 
-// The time since walls have had their velocities and displacements: since the start, or since the running control step
-// began.
+// The time since walls have had their present velocities and displacements: since the start of the rollout, or, where
+// velocities change, since the running control step began.
 CQ_INLINE double seconds_of(const cq_scene *s) { return (double)(s->step - s->wall_place_step) * s->model->dt; }
 
-// The walls of a scene with their places and velocities, as step_contact.inl takes them.
+// The walls of a scene with their displacements and velocities in this step, as step_contact.inl reads them.
 CQ_INLINE StepWalls walls_of(const cq_scene *s) {
   const cq_model *m = s->model;
   return (StepWalls){m->walls, m->wall_count, wall_velocity_of(s, 0), (const wall_real *)s->wall_place, seconds_of(s),
                      m->dt, m->dx};
 }
 
-// The law of contact k of a node. still: zeros, the velocity of a pin, which must outlive the result.
+// The law of contact k of a node: kind, friction, normal, and velocity of the wall. A pin is a sticky wall at rest.
+// still: zeros, as a pin's velocity; must outlive the result.
 CQ_INLINE ContactLaw contact_law(const cq_scene *s, const Contacts *contacts, const int k, const real still[CQ_DIM]) {
   const int32_t w = contacts->wall[k];
   ContactLaw law;
@@ -70,7 +70,8 @@ CQ_INLINE void apply_contact(const cq_scene *s, const Contacts *contacts, const 
   contact(&law, v);
 }
 
-// What the impulse of contact k of a node depends on: mass, normal, place, and the velocities before and after it.
+// The numbers from which the impulse of contact k of a node is computed: mass, normal, position, and the velocities
+// before and after the contact.
 CQ_INLINE Touch touch_of(const Contacts *contacts, const int k, const real before[CQ_DIM], const real after[CQ_DIM]) {
   Touch t;
   t.mass = contacts->mass;
@@ -81,7 +82,8 @@ CQ_INLINE Touch touch_of(const Contacts *contacts, const int k, const real befor
   return t;
 }
 
-// Where the numbers of a wall, or of a group of pins (below 0), begin in the array of all impulses.
+// The index at which the impulse of a wall, or of a group of pins (below 0), begins in an array {contact_count,
+// CONTACT_WIDTH}.
 CQ_INLINE int32_t impulse_at(const cq_scene *s, const int32_t wall) {
   return CONTACT_WIDTH * (wall < 0 ? s->model->contact_count + wall : wall);
 }
@@ -98,7 +100,8 @@ static void contact_and_measure(const cq_scene *s, const Contacts *contacts, con
   for (int i = 0; i < CONTACT_WIDTH; i++) to[i] = to[i] + (wall_real)out[i];
 }
 
-// The sums of impulses of a block of columns in this control step, {contact_count, CONTACT_WIDTH}.
+// The sums of impulses on the nodes of a block of columns in this control step, {contact_count, CONTACT_WIDTH}; blocks
+// have their own, so that threads do not collide.
 CQ_INLINE wall_real *impulse_of(const cq_scene *s, const int32_t block) {
   return (wall_real *)s->impulse + (int64_t)block * s->model->contact_count * CONTACT_WIDTH;
 }
@@ -110,16 +113,17 @@ CQ_INLINE real decay_of(const cq_scene *s) {
 
 #if !defined(CQ_REAL_DUAL)
 
-// (E72) Adds the gradient by a node's place relative to a moving wall to the gradients of the wall's velocity.
-// seconds: time since the wall's place was made.
+// (E72) Carries grad_x = dL/dx on to the gradients of a moving wall's velocity and of its displacement before the
+// control step, in sum; x is a node's position less the wall's displacement. seconds: time since the control step
+// began.
 static void wall_place_adj(cq_partial *sum, const int32_t wall, const double seconds, const double grad_x[3]) {
   EACH(i) sum->wall_velocity[wall][i] -= seconds * grad_x[i];
   EACH(i) sum->wall_place[wall][i] -= grad_x[i];
 }
 
-// Adjoint of apply_contact for contact k of a node. before: its velocity before it; grad_v: dL/dv after it on entry,
-// before it on return. Adds the gradients of friction, wall velocity and normal to grad, which may hold those by the
-// impulse.
+// Adjoint of apply_contact for contact k of a node. before: the node's velocity before the contact; grad_v: dL/dv after
+// it on entry, before it on return. Adds the gradients of friction, wall velocity and normal to grad, which may already
+// hold those of the impulse.
 static void apply_contact_adj(const cq_scene *s, const Contacts *contacts, const int k, const real before[CQ_DIM],
                             real grad_v[CQ_DIM], ContactGrad *grad) {
   const real still[CQ_DIM] = {0};
@@ -127,8 +131,8 @@ static void apply_contact_adj(const cq_scene *s, const Contacts *contacts, const
   contact_adj(&law, before, grad_v, grad);
 }
 
-// The gradient of what the impulse of contact k depends on: mass, normal, place and velocities before and after it.
-// From s->grad_impulse.
+// The gradient, by s->grad_impulse, of the numbers from which the impulse of contact k is computed: mass, normal,
+// position and velocities before and after it.
 CQ_INLINE Touch impulse_adj(const cq_scene *s, const Contacts *contacts, const int k, const real before[CQ_DIM],
                             const real after[CQ_DIM]) {
   Touch grad = {0};
@@ -139,9 +143,9 @@ CQ_INLINE Touch impulse_adj(const cq_scene *s, const Contacts *contacts, const i
   return grad;
 }
 
-// Adjoint of contact_and_measure for contact k of a node. at: its velocities before and after; grad_v: dL/dv after it
-// on entry, before it on return; grad is added to. Returns the gradient by way of the impulse, of which the caller
-// uses mass and place.
+// Adjoint of contact_and_measure for contact k of a node. at: velocities {2, dim} before and after it; grad_v: dL/dv
+// after it on entry, before it on return; adds to grad. Returns the gradient by way of the impulse, of which mass and
+// position are left for the caller.
 static Touch contact_of_node_adj(const cq_scene *s, const Contacts *contacts, const int k, real (*at)[CQ_DIM],
                                  real grad_v[CQ_DIM], ContactGrad *grad) {
   Touch felt = {0};
@@ -155,7 +159,7 @@ static Touch contact_of_node_adj(const cq_scene *s, const Contacts *contacts, co
   return felt;
 }
 
-// Adds the gradients of friction and wall velocity of a contact to those of its wall in sum.
+// Adds a contact's gradients of friction and wall velocity to those of its wall in sum.
 static void give_wall(cq_partial *sum, const int32_t wall, const ContactGrad *grad) {
   sum->friction[wall] += grad->friction;
   EACH(i) sum->wall_velocity[wall][i] += grad->w[i];

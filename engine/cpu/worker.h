@@ -14,12 +14,12 @@ typedef struct cq_worker {
   double weight;              // of the times that are charged
 } cq_worker;
 
-// Waits until all workers of the scene have called this; returns at once for a worker alone.
+// Waits until all workers (threads that share a scene) have called this; returns at once for a worker alone.
 void cq_worker_wait(cq_worker *worker);
 // Adds the time since the last call to the timer of a phase (CQ_PHASE_...), if this worker has timers.
 void cq_worker_phase(cq_worker *worker, int phase);
-// Sets begin and end (exclusive) to the part of `count` items that this rank works on: a contiguous block, the same for
-// every call.
+// Splits `count` items among the workers of a scene: sets begin and end (exclusive) to the contiguous block of this
+// worker's rank, the same in every call.
 void cq_worker_share(const cq_worker *worker, int count, int *begin, int *end);
 
 #endif

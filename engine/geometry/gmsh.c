@@ -1,5 +1,5 @@
-// Gmsh files: the sections of MSH 2.2, 4.0 and 4.1, as text or bytes. What says nothing of nodes, elements and groups
-// is passed over.
+// Gmsh files: the sections of MSH 2.2, 4.0 and 4.1, as text or bytes. Sections other than nodes, elements and groups
+// are skipped.
 #include "gmsh.h"
 #include <math.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static const struct { int8_t dim, nodes, simplex; } TYPE[TYPES] = {
 // The file being read: where, its version times ten (22, 40, 41), and what it says.
 typedef struct gmsh { gmsh_scan scan; int version; gmsh_file *file; } gmsh;
 
-// Appends a zeroed item of `size` bytes to a list and returns its address; NULL, with a sentence: there is no memory.
+// Appends a zeroed item of `size` bytes to a list and returns its address; NULL, with a sentence, without memory.
 void *gmsh_push(gmsh_list *list, size_t size) {
   if (list->count == list->capacity) {
     const int64_t capacity = list->capacity ? 2 * list->capacity : 64;
@@ -35,15 +35,16 @@ void *gmsh_push(gmsh_list *list, size_t size) {
   return (char *)list->item + (size_t)list->count++ * size;
 }
 
-// As gmsh_push; without memory NULL, and the scan fails. NULL too if it has failed before.
+// As gmsh_push, for a scan: without memory the scan fails. NULL then, or if it has failed before.
 static void *push(gmsh *g, gmsh_list *list, size_t size) {
   void *item = g->scan.status ? NULL : gmsh_push(list, size);
   if (!item && !g->scan.status) g->scan.status = CQ_MEMORY;
   return item;
 }
 
-// Fails the scan if a count in the file needs more bytes than are left, `least` for each, before memory is taken for
-// it. what: counted, for the sentence. Returns the count, or 0 on failure.
+// Fails the scan if a count read from the file, with at least `least` bytes for each item, needs more bytes than are
+// left: called before memory is taken for the items. what: name of the items, for the sentence. Returns the count, or 0
+// on failure.
 static int64_t check_count(gmsh *g, int64_t count, size_t least, const char *what) {
   gmsh_scan *s = &g->scan;
   const size_t left = (size_t)(s->end - s->at);
@@ -83,7 +84,7 @@ static void read_format(gmsh *g) {
     gmsh_fail(s, "is damaged: its mark of the order of bytes is %lld, not 1", (long long)one);
 }
 
-// Reads the section $PhysicalNames: appends the names of physical groups by dimension and tag to the file's list.
+// Reads the section $PhysicalNames: appends dimension, tag and name of each physical group to the file's list.
 static void read_names(gmsh *g) {
   gmsh_scan *s = &g->scan;
   const int binary = s->binary;
@@ -101,8 +102,8 @@ static void read_names(gmsh *g) {
 
 // ---- entities: which groups their elements are in -------------------------------------------------------------------
 
-// Reads one point, curve, surface or volume (dim 0 to 3) and appends it to the file's list: its tag and the physical
-// groups of its elements. Its box, and the tags of its boundary, are skipped.
+// Reads one entity (dim 0 to 3: a point, curve, surface or volume) and appends its tag and the physical groups of its
+// elements to the file's lists. Skips its bounding box and the tags of its boundary.
 static void read_entity(gmsh *g, int32_t dim) {
   gmsh_scan *s = &g->scan;
   gmsh_entity *entity = push(g, &g->file->entity, sizeof *entity);
@@ -144,7 +145,7 @@ static void read_place(gmsh *g, gmsh_node *node, int64_t parameters) {
   for (int64_t k = 0; k < parameters; k++) gmsh_real(&g->scan);
 }
 
-// Reads the nodes of a file of version 2.2, number and place of each, and appends them to the file's list.
+// Reads the nodes of a file of version 2.2, tag and coordinates of each, and appends them to the file's list.
 static void read_nodes_2(gmsh *g) {
   gmsh_scan *s = &g->scan;
   const int64_t count = check_count(g, gmsh_line_count(s), s->binary ? 28 : 8, "nodes");
@@ -156,8 +157,8 @@ static void read_nodes_2(gmsh *g) {
   }
 }
 
-// Reads a block of nodes of a file of version 4, those of one entity, and appends them to the file's list: in 4.0
-// number and place of each, in 4.1 first all numbers, then all places.
+// Reads a block of nodes of a file of version 4, those of one entity, and appends them to the file's list: in 4.0 tag
+// and coordinates of each, in 4.1 first all tags, then all coordinates.
 static void read_node_block(gmsh *g) {
   gmsh_scan *s = &g->scan;
   int64_t dim = gmsh_int(s);
@@ -193,8 +194,8 @@ static void read_nodes(gmsh *g) {
 
 // ---- elements -------------------------------------------------------------------------------------------------------
 
-// Returns an element's type, or 0 and fails the scan if it is unknown, or fills space without being a tetrahedron (in
-// the plane: a triangle).
+// Returns Gmsh's number `type` of an element type if the engine can read it. Returns 0 and fails the scan if the type
+// is unknown, or of a body's dimension and no tetrahedron (in 2D: no triangle), or of a higher one.
 static int64_t checked_type(gmsh *g, int64_t type) {
   gmsh_scan *s = &g->scan;
   if (s->status) return 0;
@@ -210,8 +211,8 @@ static int64_t checked_type(gmsh *g, int64_t type) {
   return s->status ? 0 : type;
 }
 
-// Reads the nodes of an element whose number was read, and appends it to the file's list if it is a cell or a face of
-// one. owner: its entity, or its physical group in version 2.2.
+// Reads the nodes of an element, whose number was read before, and appends it to the file's list of cells or of faces,
+// by its type's dimension; others are skipped. owner: its entity, or its physical group in version 2.2.
 static void read_element(gmsh *g, int64_t type, int64_t number, int64_t owner) {
   gmsh_scan *s = &g->scan;
   gmsh_file *file = g->file;
@@ -227,7 +228,7 @@ static void read_element(gmsh *g, int64_t type, int64_t number, int64_t owner) {
   }
 }
 
-// Reads the tags of an element; returns the first, its physical group, or 0 if it has none.
+// Reads `count` tags of an element of version 2.2; returns the first, its physical group, or 0 if it has none.
 static int64_t read_tags(gmsh *g, int64_t count) {
   int64_t physical = 0;
   for (int64_t k = 0; k < count && !g->scan.status; k++) {
@@ -237,7 +238,7 @@ static int64_t read_tags(gmsh *g, int64_t count) {
   return physical;
 }
 
-// Reads the elements of a file of version 2.2, each with its type and its tags.
+// Reads the elements of a file of version 2.2, each with its type and its tags, and appends them to the file's lists.
 static void read_elements_2(gmsh *g) {
   gmsh_scan *s = &g->scan;
   const int64_t count = check_count(g, gmsh_line_count(s), s->binary ? 8 : 7, "elements");
@@ -255,7 +256,7 @@ static void read_elements_2(gmsh *g) {
   }
 }
 
-// Reads a block of elements of a file of version 4, those of one entity and type.
+// Reads a block of elements of a file of version 4, all of one entity and one type.
 static void read_element_block(gmsh *g) {
   gmsh_scan *s = &g->scan;
   const int64_t first = gmsh_int(s), second = gmsh_int(s);
@@ -289,7 +290,8 @@ static const struct { const char *name; void (*read)(gmsh *g); } SECTION[] = {
   { "Nodes", read_nodes }, { "Elements", read_elements },
 };
 
-// Reads the section of this name if the engine uses it, else passes over it.
+// Reads the section of this name if the engine uses it, else skips it. Fails the scan for versions and partitions that
+// are not read.
 static void read_section(gmsh *g, const char *name) {
   gmsh_scan *s = &g->scan;
   if (!strcmp(name, "NOD") || !strcmp(name, "NOE")) {
@@ -311,8 +313,8 @@ static void read_section(gmsh *g, const char *name) {
   gmsh_skip_section(s);
 }
 
-// Reads nodes, elements, entities and names of a Gmsh file into `file`, whose dim says which cells are wanted;
-// gmsh_free frees them, also after a failure. CQ_OK, CQ_IO or CQ_MEMORY.
+// Reads nodes, elements, entities and names of a Gmsh file into `file`, whose dim says whether cells are tetrahedra (3)
+// or triangles (2); gmsh_free frees the lists, also after a failure. CQ_OK, CQ_IO or CQ_MEMORY.
 cq_status gmsh_read(gmsh_file *file, const char *path) {
   gmsh g = { .file = file, .scan = { .line = 1, .wide = 8 } };
   gmsh_scan *s = &g.scan;

@@ -23,21 +23,21 @@ typedef struct gmsh_name { int32_t dim, tag; char text[GMSH_NAME]; } gmsh_name;
 typedef struct gmsh_list { void *item; int64_t count, capacity; } gmsh_list;
 
 typedef struct gmsh_file {
-  int32_t dim;                   // of the cells that are wanted: 3 tetrahedra, 2 triangles
+  int32_t dim;                   // set by the caller: cells are tetrahedra (3) or triangles (2)
   int32_t by_entity;             // versions 4: groups by way of entities
   gmsh_list node, cell, face;    // gmsh_node; gmsh_element of dimension dim; and of dimension dim - 1
   gmsh_list quad;                // gmsh_element of dimension dim - 1 that is no triangle, by its number and owner
   gmsh_list entity, physical, name;      // gmsh_entity, int32_t, gmsh_name
 } gmsh_file;
 
-cq_status gmsh_read(gmsh_file *file, const char *path);       // file->dim says what is wanted
+cq_status gmsh_read(gmsh_file *file, const char *path);       // file->dim is set before; gmsh_free follows
 void gmsh_free(gmsh_file *file);
-void *gmsh_push(gmsh_list *list, size_t size);                // a zeroed item at the end; NULL, and the sentence
+void *gmsh_push(gmsh_list *list, size_t size);                // appends a zeroed item; NULL, with a sentence: no memory
 
 // ---- words and numbers ----------------------------------------------------------------------------------------------
 
-// A place in the file. A read that fails leaves the sentence and its status once; all reads after it give 0, so that a
-// caller looks at the status when a section is done, and in the condition of each loop.
+// The position of reading in a file. A read that fails sets status and leaves a sentence; all reads after it give 0, so
+// that a caller checks the status when a section is done, and in the condition of each loop.
 typedef struct gmsh_scan {
   mesh_text text;
   const char *at, *end, *section;
@@ -47,13 +47,13 @@ typedef struct gmsh_scan {
   cq_status status;
 } gmsh_scan;
 
-int64_t gmsh_int(gmsh_scan *scan);                // 32 bits, signed
-int64_t gmsh_count(gmsh_scan *scan);              // as wide as the file says, at least 0
-double gmsh_real(gmsh_scan *scan);                // finite
-int64_t gmsh_line_count(gmsh_scan *scan);         // in a line of its own, which is text in binary files too
-int gmsh_next_section(gmsh_scan *scan, char name[GMSH_NAME]);     // 0: there is none
-void gmsh_end_line(gmsh_scan *scan);              // goes behind the end of a line on which nothing else stands
-void gmsh_end_section(gmsh_scan *scan);           // its end must be here
+int64_t gmsh_int(gmsh_scan *scan);                // reads a signed number of 32 bits
+int64_t gmsh_count(gmsh_scan *scan);              // reads a number of `wide` bytes, at least 0
+double gmsh_real(gmsh_scan *scan);                // reads a finite number
+int64_t gmsh_line_count(gmsh_scan *scan);         // reads a count alone in a line, as text in binary files too
+int gmsh_next_section(gmsh_scan *scan, char name[GMSH_NAME]);     // reads "$NAME": 1, or 0 at the end of the file
+void gmsh_end_line(gmsh_scan *scan);              // moves behind the end of a line; fails if words are left on it
+void gmsh_end_section(gmsh_scan *scan);           // reads "$EndNAME" of the section
 void gmsh_skip_section(gmsh_scan *scan);
 void gmsh_quoted(gmsh_scan *scan, char text[GMSH_NAME]);
 // Fails with "mesh 'PATH' " before the sentence, unless something failed before.

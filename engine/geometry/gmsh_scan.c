@@ -18,7 +18,7 @@ void gmsh_fail(gmsh_scan *s, const char *format, ...) {
   s->status = cq_fail(CQ_IO, "mesh '%s' %s", s->text.path, sentence);
 }
 
-// Fails the scan: the file ends within a section.
+// Fails the scan with the sentence that the file ends within a section.
 static void cut_off(gmsh_scan *s) {
   if (s->section) gmsh_fail(s, "is cut off: it ends within $%s", s->section);
   else gmsh_fail(s, "is cut off, or no Gmsh file: it has %zu bytes", s->text.length);
@@ -26,13 +26,13 @@ static void cut_off(gmsh_scan *s) {
 
 // ---- text -----------------------------------------------------------------------------------------------------------
 
-// Passes over white space and counts lines.
+// Skips white space and counts lines.
 static void skip_space(gmsh_scan *s) {
   for (; s->at < s->end && *s->at && strchr(SPACE, *s->at); s->at++) s->line += *s->at == '\n';
 }
 
-// Finds the next word between blanks, sets *word to it, and returns its length, 2^20 at most; 0, and the scan fails, at
-// the end of the file.
+// Finds the next word between blanks and moves behind it: sets *word to its first character and returns its length,
+// 2^20 at most; 0, and the scan fails, at the end of the file.
 static int next_word(gmsh_scan *s, const char **word) {
   if (s->status) return 0;
   skip_space(s);
@@ -43,7 +43,8 @@ static int next_word(gmsh_scan *s, const char **word) {
   return length < 1 << 20 ? (int)length : 1 << 20;
 }
 
-// Fails the scan at a word, by a sentence with the word, its line and section, and `wanted`, what must stand there.
+// Fails the scan at a word, by a sentence with the word, its line and section, and `wanted`, the kind of word that must
+// stand in its position.
 static void refuse_word(gmsh_scan *s, const char *word, int length, const char *wanted) {
   gmsh_fail(s, "has '%.*s' in line %ld, in $%s, where %s is wanted", length < 40 ? length : 40, word, s->line,
             s->section ? s->section : "", wanted);
@@ -83,7 +84,7 @@ static int take(gmsh_scan *s, size_t size, void *out) {
   return 1;
 }
 
-// Reads a signed whole number of 32 bits; 0, and the scan fails, where there is none.
+// Reads a signed whole number of 32 bits, from text or bytes; 0, and the scan fails, where there is none.
 int64_t gmsh_int(gmsh_scan *s) {
   if (s->binary) {
     int32_t value = 0;
@@ -124,7 +125,7 @@ double gmsh_real(gmsh_scan *s) {
 
 // ---- sections -------------------------------------------------------------------------------------------------------
 
-// Goes behind the end of the present line; the scan fails if anything but blanks stands on its rest.
+// Moves behind the end of the present line; the scan fails if anything but blanks stands before it.
 void gmsh_end_line(gmsh_scan *s) {
   if (s->status) return;
   while (s->at < s->end && *s->at != '\n' && *s->at && strchr(SPACE, *s->at)) s->at++;
@@ -137,7 +138,7 @@ void gmsh_end_line(gmsh_scan *s) {
   }
 }
 
-// Reads a count in a line of its own, which is text in binary files too; 0, and the scan fails, where there is none.
+// Reads a count that stands alone in a line, as text in binary files too; 0, and the scan fails, where there is none.
 int64_t gmsh_line_count(gmsh_scan *s) {
   int binary = s->binary;
   s->binary = 0;
@@ -180,7 +181,7 @@ void gmsh_end_section(gmsh_scan *s) {
             plain ? "'" : "something else", plain ? length : 0, word, plain ? "'" : "", s->section, s->section);
 }
 
-// Goes behind the end of the present section, from which nothing is read; the scan fails if it has none.
+// Moves behind the end of the present section without reading it; the scan fails if the section has no end.
 void gmsh_skip_section(gmsh_scan *s) {
   const size_t known = strlen(s->section);
   for (; !s->status && s->at < s->end; s->at++) {

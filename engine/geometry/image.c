@@ -38,7 +38,7 @@ static cq_status open_png(const char *path, FILE **file) {
   return status;
 }
 
-// A number of four bytes, the largest first, as PNG has them.
+// The unsigned number of four bytes, the most significant first, as in PNG files.
 static uint32_t big_endian(const unsigned char *b) {
   return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 }
@@ -70,7 +70,7 @@ static cq_status read_header(FILE *file, const char *path, png *p) {
 
 static uint32_t crc_of_byte[256];
 
-// Fills the table by which crc_of computes checksums byte by byte.
+// Fills the table by which crc_of computes checksums byte by byte, once.
 static void fill_crc(void) {
   for (uint32_t i = 0; i < 256 && !crc_of_byte[255]; i++) {
     uint32_t c = i;
@@ -79,18 +79,18 @@ static void fill_crc(void) {
   }
 }
 
-// The checksum (CRC-32) of a PNG chunk, continued over more bytes.
+// Continues crc, the CRC-32 of the bytes of a PNG chunk so far, over `count` more bytes.
 static uint32_t crc_of(uint32_t crc, const unsigned char *bytes, size_t count) {
   for (size_t i = 0; i < count; i++) crc = crc_of_byte[(crc ^ bytes[i]) & 255] ^ crc >> 8;
   return crc;
 }
 
-// CQ_IO with the sentence that the image ends within a chunk.
+// Returns CQ_IO and leaves the sentence that the image ends within a chunk.
 static cq_status cut_off(const char *path) {
   return cq_fail(CQ_IO, "image '%s' is damaged or cut off: it ends within a chunk", path);
 }
 
-// Reads the PNG chunk at the file's place and checks its checksum; sets its name and the number of bytes that it holds.
+// Reads the PNG chunk at the file's position and checks its checksum; sets name and length, the bytes of its data.
 // CQ_OK, or CQ_IO: the file ends within it, or the checksum is wrong.
 static cq_status read_chunk(FILE *file, const char *path, unsigned char name[4], uint32_t *length) {
   unsigned char head[8], part[4096];
@@ -111,9 +111,9 @@ static cq_status read_chunk(FILE *file, const char *path, unsigned char name[4],
   return CQ_OK;
 }
 
-// Checks the checksums and the length of all chunks, which the decoder does not; sets p->packed. CQ_OK, or CQ_IO, also
-// for a picture that its file cannot hold, since the decoder allocates what the header asks for: deflate packs at most
-// 1032 bytes into one, and a pixel takes at least one bit.
+// Checks the checksums and lengths of all chunks, which the decoder does not; sets p->packed. CQ_OK, or CQ_IO, also for
+// a picture of more pixels than the compressed bytes can hold, since the decoder allocates what the header asks for:
+// deflate packs at most 1032 bytes into one, and a pixel takes at least one bit.
 static cq_status check_chunks(FILE *file, const char *path, png *p) {
   unsigned char name[4] = "";
   cq_status status = CQ_OK;
@@ -132,8 +132,8 @@ static cq_status check_chunks(FILE *file, const char *path, png *p) {
   return status;
 }
 
-// Opens a PNG file into *file, and sets p by all that can be known before it is decoded; the caller closes the file.
-// CQ_OK, or an error with the file closed.
+// Opens a PNG file into *file, checks it, and sets p to its size and compressed bytes, all before decoding; the caller
+// closes the file. CQ_OK, or an error with the file closed.
 static cq_status open_checked(const char *path, FILE **file, png *p) {
   *p = (png){ .packed = 0 };
   cq_status status = open_png(path, file);

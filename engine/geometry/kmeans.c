@@ -33,8 +33,8 @@ typedef struct task {
 } task;
 
 // Sets the first centres (k-means++): the first at random among the points, each next one with a probability
-// proportional to the squared distance from the nearest centre before it. CQ_OK, or CQ_INVALID if the points lie at
-// fewer places than centres are wanted.
+// proportional to the squared distance from the nearest earlier centre. CQ_OK, or CQ_INVALID if the points have fewer
+// different positions than there are clusters.
 static cq_status choose_seeds(task *t, uint64_t seed) {
   uint64_t state = seed;
   int64_t pick = (int64_t)(draw(&state) * (double)t->n);
@@ -82,7 +82,8 @@ static int64_t assign(task *t) {
   return moved;
 }
 
-// Moves into each empty cluster the point that is farthest from its centre, from a cluster with other points.
+// Moves into each empty cluster the point that is farthest from its own centre, out of a cluster with more than one
+// point.
 static void refill(task *t) {
   for (int32_t c = 0; c < t->k; c++) {
     if (t->size[c]) continue;
@@ -105,8 +106,8 @@ static void move_centres(task *t) {
     for (int32_t d = 0; d < t->dim; d++) t->centre[c * t->dim + d] /= (double)t->size[c];
 }
 
-// Numbers the clusters anew, in the order of their centres, by the first coordinate first, so that equal inputs give
-// equal labels and a label says where the cluster lies. rank {k}: set to the new numbers.
+// Renumbers the clusters in the order of their centres, by the first coordinate first, so that equal inputs give equal
+// labels. rank {k}: set to the new number of each cluster.
 static void number_by_place(task *t, int32_t *rank) {
   for (int32_t a = 0; a < t->k; a++) {
     rank[a] = 0;
@@ -121,7 +122,8 @@ static void number_by_place(task *t, int32_t *rank) {
 }
 
 // Sets labels {n}, 0 to k-1, of points {n, dim} by k-means clustering, no cluster empty, numbered by their centres, the
-// first coordinate first. CQ_OK, CQ_MEMORY, or CQ_INVALID for points that are not finite or at fewer than k places.
+// first coordinate first. CQ_OK, CQ_MEMORY, or CQ_INVALID for points that are not finite or have fewer than k different
+// positions.
 cq_status cq_kmeans(int64_t n, int32_t dim, const double *points, int32_t k, uint64_t seed, int32_t *labels) {
   if (dim < 1) return cq_fail(CQ_INVALID, "k-means: points have %d coordinates, at least 1 is wanted", dim);
   if (k < 1 || k > n)

@@ -1,6 +1,5 @@
-// Triangle meshes: reading, and what lies inside by winding numbers. A ray's winding number is the sum
-// of its crossings, each with the sign of the side that it comes from; six rays along the axes vote, so
-// that small holes do no harm.
+// Triangle meshes: reading, and inside tests by winding numbers. A ray's winding number is the sum of its crossings,
+// each with the sign of the side that it comes from; six rays along the axes vote, so that small holes do no harm.
 #include "mesh.h"
 #include <ctype.h>
 #include <math.h>
@@ -10,7 +9,7 @@
 // products of three coordinates stay in the range of a double, above and below
 static const double COORDINATE_MAX = 1e100, LENGTH_MIN = 1e-100;
 
-// Adds a part, a group or a material of this name, to a mesh; the name is cut to MESH_PART_NAME - 1 characters. CQ_OK
+// Adds a part (a group or a material) of this name to a mesh; the name is cut to MESH_PART_NAME - 1 characters. CQ_OK
 // or CQ_MEMORY.
 cq_status mesh_begin_part(cq_mesh *m, const char *name) {
   if (m->part_count == m->part_capacity) {
@@ -127,13 +126,13 @@ static int compare_edges(const void *x, const void *y) {
   return first ? first : order(a->high, b->high);
 }
 
-// Does triangle t belong to part `part`, a group or a material of the file? -1: to any.
+// Does triangle t belong to part `part`, a group or a material of the file? -1: every triangle does.
 static int is_of(const cq_mesh *m, int64_t t, int32_t part) {
   return part < 0 || m->part[t] == part || m->material[t] == part;
 }
 
-// Sets *count to the number of open edges of a part (-1: of all). An edge is closed if as many triangles pass it one
-// way as the other. CQ_OK or CQ_MEMORY.
+// Sets *count to the number of open edges of a part (-1: of the mesh). An edge is closed if as many triangles pass it
+// in one direction as in the other. CQ_OK or CQ_MEMORY.
 static cq_status count_open_edges(const cq_mesh *m, int32_t part, int64_t *count) {
   edge *edges = cq_alloc((size_t)m->triangle_count, 3 * sizeof *edges, "mesh edges");
   if (!edges) return CQ_MEMORY;
@@ -173,15 +172,15 @@ static cq_status find_patches(cq_mesh *m) {
 
 // ---- bins -----------------------------------------------------------------------------------------------------------
 
-// The bin that coordinate x lies in, of `count` along an axis. It never decreases with x, so that the bins of a
-// triangle hold all points in its shadow.
+// The index of the bin, of `count` along an axis, that coordinate x lies in. It never decreases with x, so that the
+// bins of a triangle hold all points of its shadow.
 static int32_t bin_of(const cq_mesh *m, int32_t count, int axis, double x) {
   double width = m->upper[axis] - m->lower[axis], i = width > 0 ? floor((x - m->lower[axis]) / width * count) : 0;
   return i < 0 ? 0 : i >= count ? count - 1 : (int32_t)i;
 }
 
-// Sets extent to the box that triangle t covers when seen along an axis: least and greatest u, then v, of the two other
-// axes.
+// Sets extent to the bounding box of triangle t seen along an axis: least and greatest u, then v, the coordinates along
+// the next two axes in cyclic order.
 static void shadow(const cq_mesh *m, int64_t t, int axis, double extent[4]) {
   const double *c = m->corner + 9 * t;
   for (int k = 0; k < 2; k++) {
@@ -191,21 +190,21 @@ static void shadow(const cq_mesh *m, int64_t t, int axis, double extent[4]) {
   }
 }
 
-// Sets range to the bins of a grid that a triangle's shadow touches: first and last along u, then along v.
+// Sets range to the bins of grid g that a triangle's shadow (extent) touches: first and last along u, then along v.
 static void touched(const cq_mesh *m, const mesh_grid *g, int axis, const double extent[4], int32_t range[4]) {
   for (int k = 0; k < 4; k++) range[k] = bin_of(m, k < 2 ? g->u : g->v, (axis + 1 + k / 2) % 3, extent[k]);
 }
 
-// The number of times that a grid's bin width can be halved so that a shadow of this extent still touches no more than
-// four bins; at most `most`.
+// How often a bin of the mesh's width along an axis can be halved so that a shadow of this extent still touches at most
+// four bins; at most `most` times.
 static int level_of(double width, double extent, int most) {
   int level = 0;
   while (level < most && extent * (double)(2 << level) <= 3 * width) level++;
   return level;
 }
 
-// The number of the grid of bins that a triangle is listed in, by the size of its shadow along u and v; 0: that of
-// squares.
+// The number of the grid of bins that a triangle is listed in, by the extent of its shadow: 0 for the grid of small
+// squares, else 1 + MESH_LEVELS times its level along u, plus its level along v (level_of).
 static int grid_of(const cq_mesh *m, int axis, const mesh_grid *squares, const double extent[4]) {
   int32_t r[4];
   touched(m, squares, axis, extent, r);
@@ -219,8 +218,8 @@ static int grid_of(const cq_mesh *m, int axis, const mesh_grid *squares, const d
   return 1 + level[0] * MESH_LEVELS + level[1];
 }
 
-// Sets up the bins for rays along an axis: the squares, and each further grid that some triangle belongs to by its
-// shadow. number: set, from a grid's levels to its index. Returns the count of all bins.
+// Sets up the bins for rays along an axis: the small squares, and each further grid that some triangle needs. number:
+// set to the index in b->grid of each grid by its number (grid_of). Returns the count of all bins.
 static int32_t lay_out(const cq_mesh *m, mesh_bins *b, int axis, int32_t number[1 + MESH_LEVELS * MESH_LEVELS]) {
   double side = ceil(sqrt((double)m->triangle_count));
   int32_t squares = side < MESH_BINS_MAX ? (int32_t)side : MESH_BINS_MAX, bins = squares * squares;
@@ -239,7 +238,7 @@ static int32_t lay_out(const cq_mesh *m, mesh_bins *b, int axis, int32_t number[
   return bins;
 }
 
-// Lists for each bin of an axis the triangles that a ray through it may cross. CQ_OK or CQ_MEMORY.
+// Lists for each bin of rays along an axis the triangles that a ray in it may cross. CQ_OK or CQ_MEMORY.
 static cq_status fill_bins(cq_mesh *m, int axis) {
   mesh_bins *b = &m->bins[axis];
   int32_t number[1 + MESH_LEVELS * MESH_LEVELS] = { 0 }, bins = lay_out(m, b, axis, number);
@@ -270,9 +269,9 @@ static cq_status fill_bins(cq_mesh *m, int axis) {
 
 // ---- inside ---------------------------------------------------------------------------------------------------------
 
-// Twice the signed area of a, b, p, with the same rounding from both sides of the edge; *positive: its sign. Zero
-// counts as if p lay a little off, the same for all edges, so that a ray through an edge or a corner crosses exactly
-// one triangle.
+// Twice the signed area of the triangle a, b, p, with the same rounding for both directions of the edge a b; *positive:
+// 1 if it is above 0. Zero counts as if p lay a little off, in the same direction for all edges, so that a ray through
+// an edge or a corner crosses exactly one triangle.
 static double side_of(const double a[2], const double b[2], const double p[2], int *positive) {
   int swap = b[0] < a[0] || (b[0] == a[0] && b[1] < a[1]);
   const double *q = swap ? b : a, *r = swap ? a : b;
@@ -300,7 +299,8 @@ static void cross_triangle(const double *c, int axis, const double x[3], int32_t
   else winding[1] -= up;
 }
 
-// Is x within a part of the mesh (-1: any)? The majority of the winding numbers along three axes.
+// Is x within a part of the mesh (-1: within the mesh)? The majority of six winding numbers decides, of two rays along
+// each axis.
 static int inside(const cq_mesh *m, int32_t part, const double x[3]) {
   for (int d = 0; d < 3; d++)
     if (!(x[d] >= m->lower[d] && x[d] <= m->upper[d])) return 0;
@@ -339,7 +339,7 @@ static double to_segment(const double x[3], const double a[3], const double b[3]
   return dot(from, from);
 }
 
-// Squared distance from x to a triangle: to its plane where x lies over it, else to its sides. c: corners {3, 3}.
+// Squared distance from x to a triangle of corners c {3, 3}: to its plane where x projects into it, else to its sides.
 static double to_triangle(const double x[3], const double *c) {
   double u[3], v[3], w[3];
   for (int d = 0; d < 3; d++) {
@@ -356,7 +356,7 @@ static double to_triangle(const double x[3], const double *c) {
   return fmin(to_segment(x, c, c + 3), fmin(to_segment(x, c + 3, c + 6), to_segment(x, c + 6, c)));
 }
 
-// Does the triangle that lies nearest to x belong to this part? Of several at the same distance, the first decides.
+// Does the triangle nearest to x belong to this part? Of several at the same distance, the first decides.
 static int nearest_is_of(const cq_mesh *m, int32_t part, const double x[3]) {
   double least = INFINITY;
   int64_t nearest = 0;
@@ -377,9 +377,9 @@ static int nearest_is_of(const cq_mesh *m, int32_t part, const double x[3]) {
   return is_of(m, nearest, part);
 }
 
-// Sets out {n} to 1 for points {n, 3} inside a part (-1: any) by winding numbers, else 0. Of a material whose surface
-// is open: those inside the mesh whose nearest triangle is one of the material's. CQ_OK, or CQ_INVALID for a part that
-// there is not.
+// Sets out {n} to 1 for points {n, 3} inside a part (-1: inside the mesh) by winding numbers, else to 0. For a material
+// whose surface is open: to 1 for points inside the mesh whose nearest triangle is of that material. CQ_OK, or
+// CQ_INVALID for an unknown part.
 cq_status cq_mesh_inside(const cq_mesh *m, int32_t part, int64_t n, const double *points, uint8_t *out) {
   if (part < -1 || part >= m->part_count)
     return cq_fail(CQ_INVALID, "mesh part %d is wanted, it has %d (-1: all)", part, m->part_count);
@@ -419,8 +419,8 @@ static int ends_with(const char *path, const char *ending) {
   return 1;
 }
 
-// Computes box, open edges and bins of a mesh when its last triangle is added. CQ_OK, CQ_MEMORY, or CQ_INVALID for a
-// mesh that is nearly a point.
+// Computes box, volume, open edges and bins of a mesh after its last triangle was added. CQ_OK, CQ_MEMORY, or
+// CQ_INVALID for a mesh that is nearly a point.
 cq_status mesh_finish(cq_mesh *m) {
   cq_status status = measure(m);
   if (!status) status = count_open_edges(m, -1, &m->open_edges);
@@ -430,7 +430,7 @@ cq_status mesh_finish(cq_mesh *m) {
 }
 
 // Reads an OBJ or STL file into a new mesh, *mesh, NULL on failure; cq_mesh_close frees it. CQ_OK, CQ_IO, CQ_MEMORY, or
-// CQ_INVALID for another ending or triangles that no mesh may have.
+// CQ_INVALID for another ending of the path or for triangles that are not allowed (mesh_add).
 cq_status cq_mesh_open(const char *path, cq_mesh **mesh) {
   *mesh = NULL;
   int stl = ends_with(path, ".stl");

@@ -15,9 +15,9 @@ enum {
 // Bins of one size, and where theirs begin among all bins of an axis.
 typedef struct mesh_grid { int32_t u, v, first; } mesh_grid;
 
-// Triangles sorted into rectangular bins of their shadow along one axis. A triangle lies in bins of one grid: that of
-// small squares unless it would touch more than MESH_TOUCHED_MAX of them, else one whose bins are so wide and so high
-// that it touches four at most along each. So all bins together hold no more than MESH_TOUCHED_MAX for each triangle.
+// Triangles sorted into rectangular bins by their shadow, the projection along one axis. A triangle is listed in the
+// bins of one grid: that of small squares unless it would touch more than MESH_TOUCHED_MAX of them, else one whose bins
+// are so wide and so high that it touches at most four along each axis. So it is listed at most MESH_TOUCHED_MAX times.
 typedef struct mesh_bins {
   int32_t grid_count;
   mesh_grid grid[1 + MESH_LEVELS * MESH_LEVELS];     // the squares first
@@ -31,7 +31,7 @@ struct cq_mesh {
   int32_t *part;                 // {triangles} group of each
   int32_t *material;             // {triangles} -1: none; materials are the last parts
   int32_t part_count, part_capacity, material_count;
-  uint8_t *patch;                // {material_count} is its surface open, a piece of a body's
+  uint8_t *patch;                // {material_count} 1: its triangles are an open piece of a body's surface
   char (*name)[MESH_PART_NAME];
   double lower[3], upper[3], volume;
   int64_t open_edges;
@@ -42,7 +42,7 @@ struct cq_mesh {
 // MESH_TRIANGLE_MAX, and for coordinates whose products could overflow. part: of the triangle; material: a part, or -1.
 cq_status mesh_begin_part(cq_mesh *mesh, const char *name);
 cq_status mesh_add(cq_mesh *mesh, const double corner[9], int32_t part, int32_t material);
-cq_status mesh_finish(cq_mesh *mesh);                     // box, open edges and bins, for what is asked of it
+cq_status mesh_finish(cq_mesh *mesh);                     // after the last triangle: box, volume, open edges and bins
 cq_status mesh_read_stl(cq_mesh *mesh, const char *path);
 cq_status mesh_read_obj(cq_mesh *mesh, const char *path);
 
@@ -57,12 +57,12 @@ typedef struct mesh_text {
 
 cq_status mesh_text_read(mesh_text *text, const char *path);
 void mesh_text_free(mesh_text *text);
-size_t mesh_text_mark(const mesh_text *text);             // bytes of a mark of UTF-8 at the beginning
+size_t mesh_text_mark(const mesh_text *text);             // bytes of a UTF-8 byte order mark at the beginning: 3 or 0
 // Returns to the first line. CQ_IO if the text holds a zero byte.
 cq_status mesh_text_begin(mesh_text *text);
 char *mesh_text_line(mesh_text *text);                    // without its first blanks and its end; NULL after the last
-int mesh_text_is(const char *line, const char *keyword);  // does it begin with this word, in any case
-int mesh_text_word(char **at, const char **word);         // the length of the next word; 0: there is none
+int mesh_text_is(const char *line, const char *keyword);  // does a line begin with this word, in upper or lower case
+int mesh_text_word(char **at, const char **word);         // finds the next word and returns its length; 0: none is left
 // The line without blanks around it, cut to the length of a name.
 void mesh_text_rest(const char *line, char name[MESH_PART_NAME]);
 // A word of a text that ends with a zero, as a finite number: 1, or 0 if it is none.

@@ -38,7 +38,7 @@ struct obj {
 
 // ---- lines ----------------------------------------------------------------------------------------------------------
 
-// CQ_OK for a line "v" of three numbers, then nothing, a weight, a colour, or both, else CQ_IO. The numbers stay in
+// CQ_OK for a line "v" of three numbers, optionally with a weight, a colour or both, else CQ_IO. The numbers stay in
 // o.number for add_vertex.
 cq_status check_vertex(obj &o, char *numbers) {
   int count = mesh_text_numbers(&o.text, numbers, 7, o.number);
@@ -50,8 +50,8 @@ cq_status check_vertex(obj &o, char *numbers) {
   return CQ_OK;
 }
 
-// CQ_OK for one corner of a line "f", "7", "7/1", "7//2" or "7/1/2", of a vertex that exists, else CQ_IO. The first
-// number is the vertex: counted from 1, or, if negative, backward from those above the line.
+// CQ_OK for one corner of a line "f" ("7", "7/1", "7//2" or "7/1/2") whose vertex exists, else CQ_IO. The first number
+// is the vertex: counted from 1, or, if negative, backward from the last one above the line.
 cq_status check_corner(const obj &o, const char *word, int length) {
   char *end;
   long long number = strtoll(word, &end, 10);
@@ -82,7 +82,7 @@ cq_status check_face(const obj &o, char *corners) {
   return CQ_OK;
 }
 
-// Gives the loader the lines of a file, each once it was looked at; after a wrong one the file ends.
+// The file as a stream for the loader: checks each line before the loader gets it, and ends after a wrong one.
 class lines : public std::streambuf {
   obj &o;
   std::string line;
@@ -91,7 +91,7 @@ public:
   explicit lines(obj &given) : o(given) {}
 
 protected:
-  // The next line that was looked at, as the buffer of the stream; the end of the file after a wrong line.
+  // Checks the next line and makes it the buffer of the stream; the end of the file after a wrong line.
   int_type underflow() override {
     char *next = o.status ? nullptr : mesh_text_line(&o.text);
     if (!next) return traits_type::eof();
@@ -115,7 +115,7 @@ void add_vertex(void *user, tinyobj::real_t, tinyobj::real_t, tinyobj::real_t, t
   o.vertex.insert(o.vertex.end(), o.number, o.number + 3);
 }
 
-// Callback of the loader: appends a face, and begins a part of the mesh where its group has none yet.
+// Callback of the loader: appends a face, and begins a part of the mesh if the face is the first of its group.
 void add_face(void *user, tinyobj::index_t *index, int count) {
   obj &o = *static_cast<obj *>(user);
   if (o.status) return;
@@ -135,7 +135,7 @@ std::string trimmed(const char *words) {
   return name;
 }
 
-// Callback of the loader for a line "g": the name that the part of the next faces has.
+// Callback of the loader for a line "g": keeps the name of the part to which the next faces belong.
 void begin_group(void *user, const char **names, int count) {
   obj &o = *static_cast<obj *>(user);
   std::string all;
@@ -144,7 +144,7 @@ void begin_group(void *user, const char **names, int count) {
   o.begun = false;
 }
 
-// Callback of the loader for a line "o": it names the part of the next faces, as a group does.
+// Callback of the loader for a line "o": keeps the name of the part to which the next faces belong, as for a group.
 void begin_object(void *user, const char *name) {
   obj &o = *static_cast<obj *>(user);
   o.name = trimmed(name);
@@ -170,8 +170,8 @@ double distance2(const double *a, const double *b) {
   return sum;
 }
 
-// Adds a triangle of three of a face's corners, by their places in the face, to the mesh, in the face's group and
-// material. CQ_OK or the error of mesh_add.
+// Adds the triangle of the corners a, b and c of a face (indices within the face, from 0) to the mesh, in the face's
+// group and material. CQ_OK or the error of mesh_add.
 cq_status add_triangle(obj &o, const face &f, int a, int b, int c) {
   const int *v = &o.corner[f.first];
   double corner[9];
@@ -181,8 +181,8 @@ cq_status add_triangle(obj &o, const face &f, int a, int b, int c) {
 }
 
 // Adds the triangles of a face to the mesh. A quadrilateral is cut along its shorter diagonal. Other polygons become
-// fans: where one is not convex, triangles of its fan lie on each other with opposite signs, and winding numbers and
-// volume are those of the polygon. CQ_OK or the error of mesh_add.
+// fans: in a polygon that is not convex, triangles of the fan overlap with opposite signs, so that winding numbers and
+// volume are still those of the polygon. CQ_OK or the error of mesh_add.
 cq_status cut(obj &o, const face &f) {
   const int *v = &o.corner[f.first];
   auto at = [&](int k) { return &o.vertex[3 * (size_t)v[k]]; };
@@ -210,8 +210,8 @@ cq_status load(obj &o) {
   return cq_fail(CQ_IO, "mesh '%s' cannot be read: %s", o.text.path, problem.c_str());
 }
 
-// Reads the whole file into o.mesh: counts its vertices, loads it, and cuts its faces into triangles. Parts are first
-// the groups, then the materials. CQ_OK or an error.
+// Reads the whole file into o.mesh: counts its vertices, loads it, and cuts its faces into triangles. The mesh's parts
+// are the groups, then the materials. CQ_OK or an error.
 cq_status read(obj &o) {
   cq_status status = mesh_text_begin(&o.text);
   if (status) return status;
@@ -233,7 +233,7 @@ cq_status read(obj &o) {
 }  // namespace
 
 // Reads the triangles, groups and materials of an OBJ file into a mesh. CQ_OK, CQ_IO, CQ_MEMORY, or CQ_INVALID for
-// triangles that no mesh may have.
+// triangles that are not allowed (mesh_add).
 extern "C" cq_status mesh_read_obj(cq_mesh *m, const char *path) {
   obj o;
   o.mesh = m;

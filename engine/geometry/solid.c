@@ -21,8 +21,8 @@ static int by_tag(const void *a, const void *b) {
   return (p->tag > q->tag) - (p->tag < q->tag);
 }
 
-// Sorts the nodes of the file by tag, and copies their coordinates into the body. CQ_OK, CQ_MEMORY, or CQ_IO for two
-// nodes of one tag.
+// Sorts the nodes of the file by tag, and copies their coordinates into the body, whose nodes have the indices of that
+// order. CQ_OK, CQ_MEMORY, or CQ_IO for two nodes of one tag.
 static cq_status sort_nodes(cq_solid *s, gmsh_file *file, const char *path) {
   gmsh_node *node = file->node.item;
   int sorted = 1;
@@ -38,8 +38,8 @@ static cq_status sort_nodes(cq_solid *s, gmsh_file *file, const char *path) {
   return CQ_OK;
 }
 
-// Replaces the tags of the nodes of elements, `corners` of each, by the nodes' places in the sorted list. what: the
-// kind of element, for the sentence. CQ_OK, or CQ_IO for a node that the file does not have.
+// Replaces the node tags of elements, `corners` of each, by indices of nodes in the order of sort_nodes. what: the kind
+// of element, for the sentence. CQ_OK, or CQ_IO for a node that the file does not have.
 static cq_status resolve(const gmsh_file *file, gmsh_list *list, int corners, const char *what, const char *path) {
   gmsh_element *element = list->item;
   for (int64_t e = 0; e < list->count; e++)
@@ -56,7 +56,7 @@ static cq_status resolve(const gmsh_file *file, gmsh_list *list, int corners, co
 
 // ---- cells ----------------------------------------------------------------------------------------------------------
 
-// Sorts the node numbers of a cell or a face, at most four, in ascending order: equal faces then compare equal.
+// Sorts the node indices of a cell or a face, at most four, in ascending order, so that equal faces compare equal.
 static void ascend(int32_t *node, int count) {
   for (int i = 1; i < count; i++)
     for (int k = i; k > 0 && node[k] < node[k - 1]; k--) {
@@ -74,15 +74,15 @@ int solid_order_tuples(const void *a, const void *b) {
   return 0;
 }
 
-// Order of faces by their nodes, then by the cell that they come from, for qsort.
+// Order of faces or cells by their nodes, then by where they come from, for qsort.
 static int by_tuple(const void *a, const void *b) {
   const int order = solid_order_tuples(a, b);
   const solid_tuple *p = a, *q = b;
   return order ? order : (p->from > q->from) - (p->from < q->from);
 }
 
-// Sets cell_of of each element to the first element of the same nodes: version 2.2 lists an element of several groups
-// once for each group, and these copies become one cell. CQ_OK or CQ_MEMORY.
+// Sets cell_of of each element to the index of the first element with the same nodes: version 2.2 lists an element once
+// for each of its groups, and these copies become one cell. CQ_OK or CQ_MEMORY.
 static cq_status join_copies(const cq_solid *s, const gmsh_file *file, int32_t *cell_of) {
   const int32_t count = (int32_t)file->cell.count;
   const gmsh_element *element = file->cell.item;
@@ -120,7 +120,7 @@ static double volume_of(const cq_solid *s, const int32_t *corner, double *longes
   return fabs(det) / (s->dim == 3 ? 6 : 2);
 }
 
-// Keeps an element of the file as the body's next cell, with its corners and its volume (area in 2D), and widens the
+// Appends an element of the file to the body's cells, with its corners and its volume (area in 2D), and widens the
 // bounding box. CQ_OK, or CQ_IO for a flat cell.
 static cq_status take_cell(cq_solid *s, const gmsh_element *element, const char *path) {
   const size_t width = (size_t)s->dim + 1;
@@ -140,8 +140,8 @@ static cq_status take_cell(cq_solid *s, const gmsh_element *element, const char 
   return CQ_OK;
 }
 
-// Takes the cells of the file with positive volume, whatever the order of their corners. cell_of: set to the cell of
-// each element. CQ_OK, CQ_MEMORY, or CQ_IO for a flat cell.
+// Makes the cells of the body from the elements of the file, whatever the order of their corners. cell_of: set to the
+// cell index of each element. CQ_OK, CQ_MEMORY, or CQ_IO for a flat cell.
 static cq_status take_cells(cq_solid *s, const gmsh_file *file, int32_t *cell_of, const char *path) {
   const int32_t count = (int32_t)file->cell.count;
   const gmsh_element *element = file->cell.item;
@@ -160,7 +160,7 @@ static cq_status take_cells(cq_solid *s, const gmsh_file *file, int32_t *cell_of
 
 // ---- faces ----------------------------------------------------------------------------------------------------------
 
-// Sets the nodes of a face, ascending; -1 for a third in 2D.
+// Sets node to the node indices of a face (numbered as in solid.h), ascending; -1 for a third in 2D.
 void solid_face_nodes(const cq_solid *s, int32_t face, int32_t node[3]) {
   const int width = s->dim + 1;
   const int32_t *corner = s->corner + (size_t)(face / width) * (size_t)width;
@@ -171,8 +171,8 @@ void solid_face_nodes(const cq_solid *s, int32_t face, int32_t node[3]) {
   ascend(node, count);
 }
 
-// Sets area vector and centre of a face, the vector out of its cell. Returns 1 or -1: the order of the nodes goes round
-// counterclockwise seen from where the vector points to, or the other way.
+// Sets area vector, out of the face's cell, and centre of a face. Returns 1 if its nodes in ascending order turn
+// counterclockwise seen from the tip of the vector, -1 if clockwise.
 int solid_face(const cq_solid *s, int32_t face, double area[3], double center[3]) {
   int32_t node[3];
   const int width = s->dim + 1;
@@ -196,7 +196,8 @@ int solid_face(const cq_solid *s, int32_t face, double area[3], double center[3]
   return out < 0 ? -1 : 1;
 }
 
-// Does the corner of a face's cell that lies opposite of the face lie on the side that this area vector points to?
+// Does the corner of a face's cell opposite of the face lie on the side that the area vector points to? `face` belongs
+// to another cell with the same nodes, for which area and center were computed.
 static int beyond(const cq_solid *s, int32_t face, const double area[3], const double center[3]) {
   const int width = s->dim + 1;
   const double *apex = s->node + 3 * s->corner[(size_t)(face / width) * (size_t)width + (size_t)(face % width)];
@@ -206,7 +207,7 @@ static int beyond(const cq_solid *s, int32_t face, const double area[3], const d
 }
 
 // CQ_OK, or CQ_IO for two cells that share a face and lie on the same side of it, as when nodes were moved so far that
-// a cell was turned inside out. number: of each cell in the file, for the sentence.
+// a cell was inverted. pair: the face in both cells; number {cells}: of each cell in the file, for the sentence.
 static cq_status check_pair(const cq_solid *s, const solid_tuple *pair, const int64_t *number, const char *path) {
   double area[3], center[3];
   solid_face(s, pair[0].from, area, center);
@@ -222,8 +223,8 @@ static int by_number(const void *a, const void *b) {
   return (*p > *q) - (*p < *q);
 }
 
-// Sorts all faces of cells by their nodes into s->tuple, and keeps those of one cell alone in s->face, ascending.
-// CQ_OK, CQ_MEMORY, or CQ_IO for cells that lie on each other.
+// Sorts the faces of all cells by their nodes into s->tuple, and puts those that belong to one cell alone, the surface,
+// into s->face, ascending. number {cells}: of each cell in the file. CQ_OK, CQ_MEMORY, or CQ_IO for overlapping cells.
 static cq_status find_faces(cq_solid *s, const int64_t *number, const char *path) {
   const int32_t count = s->cell_count * (s->dim + 1);
   s->tuple = cq_alloc((size_t)count, sizeof *s->tuple, "mesh faces");
@@ -288,7 +289,7 @@ static cq_status make_surface(cq_solid *s, const char *path) {
   return status;
 }
 
-// Does a point of the plane lie in the body? A ray from it to the right crosses an odd number of edges then.
+// Does a point of the plane lie in the body? It does if a ray from it to the right crosses an odd number of edges.
 static int inside_plane(const cq_solid *s, const double x[2]) {
   int crossings = 0;
   for (int32_t k = 0; k < s->face_count; k++) {
@@ -310,7 +311,7 @@ cq_status cq_solid_inside(const cq_solid *s, int64_t n, const double *points, ui
 
 // ---- the whole ------------------------------------------------------------------------------------------------------
 
-// CQ_OK, or CQ_IO for a 2D mesh whose nodes have different z.
+// CQ_OK, or CQ_IO for a body in 2D whose nodes have different z.
 static cq_status check_plane(const cq_solid *s, const char *path) {
   const double size = fmax(s->upper[0] - s->lower[0], s->upper[1] - s->lower[1]), depth = s->upper[2] - s->lower[2];
   if (s->dim == 3 || depth <= 1e-9 * size) return CQ_OK;

@@ -33,12 +33,12 @@ struct cq_solid {
   cq_mesh *surface;              // in 3D: what is inside
 };
 
-int solid_order_tuples(const void *a, const void *b);     // by nodes alone
-// Area vector of a face, out of its cell, and its centre. Seen from where the vector points to, its nodes in ascending
-// order go round counterclockwise (in the plane: along it, the cell is on the left): 1; or the other way: -1.
+int solid_order_tuples(const void *a, const void *b);     // order of two solid_tuple by nodes alone, for qsort
+// Sets area vector, out of its cell, and centre of a face. Returns 1 if its nodes in ascending order turn
+// counterclockwise seen from the tip of the vector (in the plane: along them, the cell is on the left), else -1.
 int solid_face(const cq_solid *solid, int32_t face, double area[3], double center[3]);
-void solid_face_nodes(const cq_solid *solid, int32_t face, int32_t node[3]);     // ascending; -1 for a third in 2D
-// Fills groups and walls from the file. cell_of {file->cell}: the cell that an element became.
+void solid_face_nodes(const cq_solid *solid, int32_t face, int32_t node[3]);     // ascending; node[2] = -1 in 2D
+// Fills groups and walls from the file. cell_of {file->cell}: the cell index of each element.
 cq_status solid_find_groups(cq_solid *solid, const gmsh_file *file, const int32_t *cell_of, const char *path);
 cq_status solid_find_cavities(cq_solid *solid);
 

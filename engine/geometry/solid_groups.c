@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// An element's place in a physical group: a cell or, of a group of faces, a face.
+// A cell or face (`of`) in a physical group (dim, tag). between 1: the face lies between two cells.
 typedef struct membership { int32_t dim, tag, of, between; } membership;
 
 // Order of entities by dimension and tag, for qsort.
@@ -25,7 +25,7 @@ static int by_text(const void *a, const void *b) {
   return strcmp((*p)->name, (*q)->name);
 }
 
-// Order of groups for qsort: groups of cells first, each kind by its number.
+// Order of memberships by their groups for qsort and bsearch: groups of cells first, then by tag.
 static int by_tag(const void *a, const void *b) {
   const membership *p = a, *q = b;
   if (p->dim != q->dim) return p->dim > q->dim ? -1 : 1;
@@ -39,8 +39,8 @@ static int by_group(const void *a, const void *b) {
   return order ? order : (p->of > q->of) - (p->of < q->of);
 }
 
-// Sets *tags to the physical groups of an element of dimension dim by their numbers, and returns their count; NULL and
-// 0 if it is in none.
+// Sets *tags to the tags of the physical groups of an element of dimension dim, and returns how many there are, 0 if it
+// is in none.
 static int32_t groups_of(const gmsh_file *file, const gmsh_element *element, int32_t dim, const int32_t **tags) {
   *tags = &element->owner;
   if (!file->by_entity) return element->owner != 0;
@@ -51,7 +51,7 @@ static int32_t groups_of(const gmsh_file *file, const gmsh_element *element, int
   return found ? found->count : 0;
 }
 
-// Appends one membership (which element is in which physical group) to a list. CQ_OK or CQ_MEMORY.
+// Appends one membership to a list. CQ_OK or CQ_MEMORY.
 static cq_status add(gmsh_list *list, membership one) {
   membership *item = gmsh_push(list, sizeof *item);
   if (!item) return CQ_MEMORY;
@@ -59,7 +59,8 @@ static cq_status add(gmsh_list *list, membership one) {
   return CQ_OK;
 }
 
-// Appends the memberships of cells in physical groups to a list. CQ_OK or CQ_MEMORY.
+// Appends the memberships of all cells in physical groups to a list. cell_of: the cell index of each element. CQ_OK or
+// CQ_MEMORY.
 static cq_status add_cells(const gmsh_file *file, const int32_t *cell_of, gmsh_list *list) {
   const gmsh_element *element = file->cell.item;
   for (int64_t e = 0; e < file->cell.count; e++) {
@@ -70,8 +71,8 @@ static cq_status add_cells(const gmsh_file *file, const int32_t *cell_of, gmsh_l
   return CQ_OK;
 }
 
-// The number of cells that have this face, 0 to 2; *first is set to their first entry in the sorted list of cells'
-// faces.
+// How many cells have the face that a face element of the file describes, 0 to 2; sets *first to the first of their
+// entries in s->tuple, which are neighbours.
 static int32_t cells_with(const cq_solid *s, const gmsh_element *face, const solid_tuple **first) {
   solid_tuple key = { .node = { -1, -1, -1, -1 } };
   const solid_tuple *end = s->tuple + (size_t)s->cell_count * ((size_t)s->dim + 1), *at;
@@ -99,7 +100,7 @@ static cq_status check_quads(const gmsh_file *file, const char *path) {
   return CQ_OK;
 }
 
-// Appends the memberships of faces in physical groups to a list, one for each cell that a face belongs to. CQ_OK,
+// Appends the memberships of all faces in physical groups to a list, one for each cell that a face belongs to. CQ_OK,
 // CQ_MEMORY, or CQ_IO for a face of no cell.
 static cq_status add_faces(const cq_solid *s, const gmsh_file *file, gmsh_list *list, const char *path) {
   const gmsh_element *element = file->face.item;
@@ -120,7 +121,7 @@ static cq_status add_faces(const cq_solid *s, const gmsh_file *file, gmsh_list *
 
 // ---- names ----------------------------------------------------------------------------------------------------------
 
-// Copies the name of a membership's physical group into out; "surface_3" for one without a name.
+// Sets out to the name of a membership's physical group; to "surface_3" (kind and tag) if it has none.
 static void name_group(const gmsh_file *file, const membership *one, char out[GMSH_NAME]) {
   const gmsh_name key = { .dim = one->dim, .tag = one->tag };
   const gmsh_name *found = file->name.count ? bsearch(&key, file->name.item, (size_t)file->name.count, sizeof key,
@@ -146,8 +147,8 @@ static cq_status check_names(const cq_solid *s, const char *path) {
 
 // ---- from memberships to groups and walls ---------------------------------------------------------------------------
 
-// Fills the last group of the body from its memberships: its cells, each once, and the wall of its faces. members,
-// walls: counts of filled entries of s->member and s->wall_face, which it advances.
+// Fills the last group of the body from its `count` memberships: its cells, each once, and, if it is a group of faces,
+// its wall. members, walls: filled entries of s->member and s->wall_face, which it advances.
 static void fill_group(cq_solid *s, const membership *list, int64_t count, int32_t *members, int32_t *walls) {
   solid_group *group = s->group + s->group_count - 1;
   const int faces = list[0].dim < s->dim;
@@ -182,7 +183,7 @@ static void fill_groups(cq_solid *s, const gmsh_file *file, const membership *li
   }
 }
 
-// Adds a wall without faces for each surface that the file names and that has no element. list: of memberships, sorted.
+// Adds a wall without faces for each surface that the file names but has no element of. list: memberships, sorted.
 static void add_empty_walls(cq_solid *s, const gmsh_file *file, const gmsh_list *list) {
   const gmsh_name *name = file->name.item;
   for (int64_t n = 0; n < file->name.count; n++) {
@@ -203,7 +204,7 @@ static int64_t count_runs(const membership *list, int64_t count) {
   return runs;
 }
 
-// Fills groups and walls of a body from the physical groups of the file. cell_of: the cell that an element became.
+// Fills groups and walls of a body from the physical groups of the file. cell_of: the cell index of each element.
 // CQ_OK, CQ_MEMORY, or CQ_IO for a face of no cell, or two groups of one name.
 cq_status solid_find_groups(cq_solid *s, const gmsh_file *file, const int32_t *cell_of, const char *path) {
   gmsh_list list = { 0 };
@@ -232,14 +233,15 @@ cq_status solid_find_groups(cq_solid *s, const gmsh_file *file, const int32_t *c
   return status ? status : check_names(s, path);
 }
 
-// The name of a group of cells, or of those at a group of faces; *count: of its cells. NULL beyond the last.
+// The name of a group (from 0) of cells, or of the cells at a group of faces; sets *count to the number of its cells.
+// NULL beyond the last.
 const char *cq_solid_group(const cq_solid *s, int32_t group, int64_t *count) {
   if (group < 0 || group >= s->group_count) return NULL;
   *count = s->group[group].count;
   return s->group[group].name;
 }
 
-// Copies the numbers of a group's cells {count}, ascending, from 0.
+// Sets cell {count} to the indices of a group's cells, ascending, from 0.
 void cq_solid_group_cells(const cq_solid *s, int32_t group, int32_t *cell) {
   const solid_group *g = s->group + group;
   memcpy(cell, s->member + g->first, (size_t)g->count * sizeof *cell);

@@ -7,12 +7,12 @@
 
 // ---- what closes a surface ------------------------------------------------------------------------------------------
 
-// A rim of a face: an edge of a triangle, or an end of a line (high is -1). `face` is its place in a list of faces, and
-// `turn` the way that the face goes along it. A surface is closed where the turns of every rim sum to zero: then, and
-// for no other reason, its area vectors do.
+// A rim of a face: an edge of a triangle, or an end of a line (high is -1), by its nodes low < high. `face` is the
+// index of the face in a list, and `turn` the direction, 1 or -1, in which the face passes the rim. A surface is closed
+// where the turns of every rim sum to zero: then, and only then, its area vectors are sure to.
 typedef struct rim { int32_t low, high, face, turn; } rim;
 
-// Order of the edges of faces by their two nodes, then by face, for qsort.
+// Order of rims by their two nodes, then by face, for qsort.
 static int by_rim(const void *a, const void *b) {
   const rim *p = a, *q = b;
   if (p->low != q->low) return p->low < q->low ? -1 : 1;
@@ -20,8 +20,8 @@ static int by_rim(const void *a, const void *b) {
   return (p->face > q->face) - (p->face < q->face);
 }
 
-// The edges of a wall's faces (in 2D their ends), `dim` of each, sorted so that faces that share an edge are neighbours
-// in the list {count * dim}; NULL without memory. The caller frees it.
+// The rims of `count` faces: the edges of triangles, in 2D the ends of lines, `dim` of each. Sorted, so that faces that
+// share an edge are neighbours in the list {count * dim}; NULL without memory. The caller frees it.
 static rim *rims_of(const cq_solid *s, const int32_t *face, int32_t count) {
   rim *list = cq_alloc((size_t)count + 1, (size_t)s->dim * sizeof *list, "walls of a mesh");
   for (int32_t k = 0; k < count && list; k++) {
@@ -37,7 +37,7 @@ static rim *rims_of(const cq_solid *s, const int32_t *face, int32_t count) {
   return list;
 }
 
-// The place of the first entry after i that is another edge; edges are sorted.
+// The index of the first entry after i in a sorted list of rims that is another edge; `end` if there is none.
 static int32_t next_rim(const rim *list, int32_t i, int32_t end) {
   int32_t j = i + 1;
   while (j < end && list[j].low == list[i].low && list[j].high == list[i].high) j++;
@@ -46,10 +46,10 @@ static int32_t next_rim(const rim *list, int32_t i, int32_t end) {
 
 // ---- cavities -------------------------------------------------------------------------------------------------------
 
-// A piece of the surface that hangs together: its faces, the volume that it encloses, and where it is.
+// A connected piece of the surface: the face that stands for it, the volume that it encloses, its area and centre.
 typedef struct piece { int32_t root; double volume, area, center[3]; } piece;
 
-// The root of k's set in a union-find forest; shortens the way to it.
+// The root of k's set in a union-find forest; shortens the path to it.
 static int32_t root_of(int32_t *parent, int32_t k) {
   while (parent[k] != k) k = parent[k] = parent[parent[k]];
   return k;
@@ -82,8 +82,9 @@ static cq_status join_faces(const cq_solid *s, int32_t *parent) {
   return CQ_OK;
 }
 
-// The volume between a face and the place `from`, the area vector pointing away from the solid; its sum over a closed
-// wall is the enclosed volume. *size, center: set to area and middle of the face.
+// The volume of the pyramid (in 2D the area of the triangle) between a face and the point `from`, positive where the
+// face's area vector, out of the solid, points towards `from`; the sum over the wall of a cavity is the cavity's
+// volume. *size, center: set to area and middle of the face.
 static double share(const cq_solid *s, int32_t face, const double from[3], double *size, double center[3]) {
   double area[3], sum = 0, square = 0;
   solid_face(s, face, area, center);
@@ -95,8 +96,8 @@ static double share(const cq_solid *s, int32_t face, const double from[3], doubl
   return sum / s->dim;
 }
 
-// Sums up the connected pieces of a surface in `list`, keeps there those that enclose a cavity, in the order of their
-// places, and returns their count.
+// Sums up volume, area and centre of the connected pieces of the surface in `list`, keeps the pieces that enclose a
+// cavity, sorted by their centres, and returns how many there are. parent {faces}: the piece of each face (join_faces).
 static int32_t measure_pieces(const cq_solid *s, const int32_t *parent, piece *list) {
   int32_t count = 0;
   for (int32_t k = 0; k < s->face_count; k++) {
@@ -117,8 +118,8 @@ static int32_t measure_pieces(const cq_solid *s, const int32_t *parent, piece *l
   return count;
 }
 
-// Makes each cavity a wall of the body and appends it to the others. parent: a face's piece; list: the pieces; place:
-// set to the cavity of each piece, -1: it is none. CQ_OK or CQ_MEMORY.
+// Appends a wall to the body for each cavity. parent {faces}: the piece of each face; list: the cavities' pieces; place
+// {faces}: set to the cavity of each piece, -1 if it is none. CQ_OK or CQ_MEMORY.
 static cq_status append(cq_solid *s, const int32_t *parent, const piece *list, int32_t *place) {
   const int32_t before = s->wall_count ? s->wall[s->wall_count - 1].first + s->wall[s->wall_count - 1].count : 0;
   solid_wall *wall = cq_alloc((size_t)(s->wall_count + s->cavity_count), sizeof *wall, "walls of a mesh");
@@ -148,7 +149,7 @@ static cq_status append(cq_solid *s, const int32_t *parent, const piece *list, i
   return CQ_OK;
 }
 
-// Appends a wall "cavity_1", ... for each cavity of the body, in the order of their places. CQ_OK or CQ_MEMORY.
+// Appends a wall "cavity_1", ... for each cavity of the body, in the order of their centres. CQ_OK or CQ_MEMORY.
 cq_status solid_find_cavities(cq_solid *s) {
   const size_t n = (size_t)s->face_count + 1;
   static const char what[] = "walls of a mesh";
@@ -168,8 +169,8 @@ cq_status solid_find_cavities(cq_solid *s) {
 
 // ---- readouts -------------------------------------------------------------------------------------------------------
 
-// Sets open_count and open_at of info: the number of edges along which a wall is open, since a pressure needs a closed
-// one, and the place of the first for the error. CQ_OK or CQ_MEMORY.
+// Sets open_count of info to the number of edges along which a wall is open, since a pressure needs a closed one, and
+// open_at to the middle of the first, for the error. CQ_OK or CQ_MEMORY.
 static cq_status find_open(const cq_solid *s, const solid_wall *w, cq_solid_wall_info *info) {
   const int32_t end = w->count * s->dim;
   if (!end) return CQ_OK;
@@ -188,7 +189,8 @@ static cq_status find_open(const cq_solid *s, const solid_wall *w, cq_solid_wall
   return CQ_OK;
 }
 
-// The number of cells that have faces in a wall. Its faces are ascending, so they belong to cells in ascending order.
+// The number of cells that have faces in a wall. The wall's faces are ascending, so that faces of one cell are
+// neighbours.
 static int32_t count_cells(const cq_solid *s, const solid_wall *w) {
   const int32_t *face = s->wall_face + w->first, width = s->dim + 1;
   int32_t count = 0;
@@ -196,8 +198,8 @@ static int32_t count_cells(const cq_solid *s, const solid_wall *w) {
   return count;
 }
 
-// Fills info of a wall: its name, counts, area, enclosed volume and open edges. CQ_OK, CQ_MEMORY, or CQ_INVALID for a
-// wall that there is not.
+// Fills info of a wall (from 0): its name, counts, area, enclosed volume and open edges. CQ_OK, CQ_MEMORY, or
+// CQ_INVALID for an unknown wall.
 cq_status cq_solid_wall(const cq_solid *s, int32_t wall, cq_solid_wall_info *info) {
   if (wall < 0 || wall >= s->wall_count)
     return cq_fail(CQ_INVALID, "wall %d of a mesh is wanted, it has %d", wall, s->wall_count);
@@ -260,8 +262,8 @@ void cq_solid_wall_cells(const cq_solid *s, int32_t wall, int32_t *cell, double 
   }
 }
 
-// Sets the nodes of a wall's faces {faces, dim}, turned so that their area vectors point into the solid, and the nodes'
-// places {faces, dim, dim}.
+// Sets `to` to the node indices of a wall's faces {faces, dim}, in the order that makes their area vectors point into
+// the solid, and corner to the nodes' coordinates {faces, dim, dim}.
 void cq_solid_wall_faces(const cq_solid *s, int32_t wall, int32_t *to, double *corner) {
   const solid_wall *w = s->wall + wall;
   for (int32_t f = 0; f < w->count; f++) {

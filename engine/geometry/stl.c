@@ -7,7 +7,7 @@
 // [byte] of a binary file; a record is normal, three corners, two spare bytes
 enum { HEADER = 84, RECORD = 50 };
 
-// A number of four bytes, the smallest first, as STL has them.
+// The unsigned number of four bytes, the least significant first, as in STL files.
 static uint32_t little_endian(const char *at) {
   const unsigned char *b = (const unsigned char *)at;
   return (uint32_t)b[3] << 24 | (uint32_t)b[2] << 16 | (uint32_t)b[1] << 8 | b[0];
@@ -29,7 +29,7 @@ static cq_status read_binary(cq_mesh *m, const char *bytes, uint32_t count) {
   return status;
 }
 
-// the corners of a facet, as far as they were read
+// the corners of a facet, as far as they were read; have: numbers of them
 typedef struct facet { double corner[9]; int have; } facet;
 
 // Reads the three numbers of a "vertex" line of a text STL file into the facet. CQ_OK or CQ_IO.
@@ -84,7 +84,7 @@ static cq_status read_text(cq_mesh *m, mesh_text *text) {
 }
 
 // Reads the triangles of an STL file, binary or text, into a mesh. CQ_OK, CQ_IO, CQ_MEMORY, or CQ_INVALID for triangles
-// that no mesh may have.
+// that are not allowed (mesh_add).
 cq_status mesh_read_stl(cq_mesh *m, const char *path) {
   mesh_text text;
   cq_status status = mesh_text_read(&text, path);

@@ -40,7 +40,7 @@ cq_status mesh_text_read(mesh_text *text, const char *path) {
   return status;
 }
 
-// Goes to the first line of a text. CQ_OK, or CQ_IO if it holds a byte of zero.
+// Moves to the first line of a text. CQ_OK, or CQ_IO if the text contains a zero byte.
 cq_status mesh_text_begin(mesh_text *text) {
   if (memchr(text->bytes, 0, text->length))
     return cq_fail(CQ_IO, "mesh '%s' is no text: it holds a byte of zero", text->path);
@@ -50,14 +50,14 @@ cq_status mesh_text_begin(mesh_text *text) {
   return CQ_OK;
 }
 
-// The bytes, 3 or 0, of a mark of UTF-8 at the beginning of a text.
+// The length in bytes, 3 or 0, of a UTF-8 byte order mark at the beginning of a text.
 size_t mesh_text_mark(const mesh_text *text) {
   return text->length >= 3 && !memcmp(text->bytes, "\xef\xbb\xbf", 3) ? 3 : 0;
 }
 
-// The next line without its first blanks and its end; NULL after the last. It ends at a line feed, a carriage return or
-// both. A backslash before the end joins the next line: there a vertical tab stands for the end from then on, so that
-// lines can be counted again.
+// The next line without leading blanks and its end; NULL after the last. A line ends at a line feed, a carriage return
+// or both. A backslash before the end joins the next line; the joint becomes a vertical tab, so that lines can be
+// counted again in another pass.
 char *mesh_text_line(mesh_text *text) {
   if (text->cut) *text->cut = text->was;
   text->cut = NULL;
@@ -80,7 +80,7 @@ char *mesh_text_line(mesh_text *text) {
   return line + strspn(line, BLANK);
 }
 
-// Sets *word to the next word of a line and *at behind it; returns its length, 0: there is none.
+// Sets *word to the next word of a line and moves *at behind it; returns the word's length, 0 if there is none.
 int mesh_text_word(char **at, const char **word) {
   char *begin = *at + strspn(*at, BLANK);
   size_t length = strcspn(begin, BLANK);
@@ -89,7 +89,7 @@ int mesh_text_word(char **at, const char **word) {
   return (int)length;
 }
 
-// Copies a line without blanks around it into name, cut to the length of a name.
+// Copies the rest of a line, without blanks around it, into name, cut to MESH_PART_NAME - 1 characters.
 void mesh_text_rest(const char *line, char name[MESH_PART_NAME]) {
   line += strspn(line, BLANK);
   size_t length = strlen(line);
@@ -99,7 +99,7 @@ void mesh_text_rest(const char *line, char name[MESH_PART_NAME]) {
   name[length] = 0;
 }
 
-// Does a line begin with this word, in capitals or not?
+// Does a line begin with this word, in upper or lower case?
 int mesh_text_is(const char *line, const char *keyword) {
   size_t n = strlen(keyword);
   return !strncasecmp(line, keyword, n) && (!line[n] || strchr(BLANK, line[n]));
@@ -117,8 +117,8 @@ int mesh_text_number(const char *word, int length, double *number) {
   return end == word + length && isfinite(*number);
 }
 
-// Reads the numbers of a line, at most `most`, and returns how many there are; -1, with a sentence, if there are more,
-// or a word is not a finite number.
+// Reads the numbers of a line from `at` on, at most `most`, into number; returns how many there are; -1, with a
+// sentence, if there are more, or a word is not a finite number.
 int mesh_text_numbers(const mesh_text *text, char *at, int most, double *number) {
   const char *word;
   int count = 0;

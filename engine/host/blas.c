@@ -9,7 +9,7 @@
 extern const char *openblas_get_corename(void);
 
 #if defined(__x86_64__)
-// The name in OpenBLAS of the kernels that suit this processor best; NULL to leave the choice to OpenBLAS.
+// OpenBLAS' name of the kernels that suit this processor best; NULL to leave the choice to OpenBLAS.
 static const char *best_kernels(void) {
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl"))
@@ -21,8 +21,8 @@ static const char *best_kernels(void) {
 static const char *best_kernels(void) { return NULL; }
 #endif
 
-// Starts the program again with other kernels of OpenBLAS, if OpenBLAS does not know the processor and they are not
-// chosen already. Returns if there is nothing to do, or if that fails.
+// Starts the program again with OPENBLAS_CORETYPE set, if OpenBLAS does not know the processor and the variable is not
+// set: OpenBLAS chooses its kernels while it is loaded. Returns if there is nothing to do, or if that fails.
 void cq_host_choose_blas(const char *executable, char **argv) {
   static const char variable[] = "OPENBLAS_CORETYPE";
   const char *best = best_kernels();

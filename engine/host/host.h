@@ -7,11 +7,11 @@
 
 // Pushes the table that Lua code gets from require "cq.host".
 void cq_host_push(lua_State *lua, const char *executable, const char *root);
-// Sets the globals pairs and next to functions that are never compiled, in the place of LuaJIT's.
+// Replaces the globals pairs and next by functions of C, which LuaJIT never compiles (pairs.c).
 void cq_host_open_pairs(lua_State *lua);
-// Pushes the table of a listener for one page on this machine.
+// Pushes the table of functions by which Lua serves one page on this machine (listen.c).
 void cq_host_push_listener(lua_State *lua);
-// Starts the program again with other kernels of OpenBLAS, where that does not know the processor (blas.c).
+// Starts the program again with better kernels of OpenBLAS, if OpenBLAS does not know the processor (blas.c).
 void cq_host_choose_blas(const char *executable, char **argv);
 // Handles Ctrl-C, SIGTERM and SIGHUP: the first asks running loops to stop and save, the second ends the program.
 void cq_host_catch_signals(void);

@@ -1,11 +1,11 @@
-// A listener on this machine for one page: it serves the page, sends events to whoever looks, and takes commands. It
-// knows nothing of what it serves. Nothing waits: sockets are read and written when Lua polls.
+// An HTTP server on this machine for one page, as a live view of a run: it serves the page, sends events to the
+// browsers that show it, and takes commands. Nothing blocks: sockets are read and written when Lua polls.
 //
 //   GET  /?token=T           the page
 //   GET  /events?token=T     server-sent events: the last of each kind at once, then all that follow
 //   POST /NAME?token=T       the command NAME, which poll gives to Lua
 //
-// Answered is only who knows the token, asked for 127.0.0.1 or localhost, and comes from no other site.
+// It answers only requests that have the token, ask for 127.0.0.1 or localhost, and come from no page of another site.
 #include "host.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -24,7 +24,7 @@ enum {
   REQUEST = 8192,                   // [byte] a request has at most
   WORD = 64,                        // [byte] of a token, and of names of commands and events
   KINDS = 8,                        // of events
-  BEHIND = 256 << 20                // [byte] that a slow reader may be behind; then it is left
+  BEHIND = 256 << 20                // [byte] that may be queued for a slow reader; then its connection is closed
 };
 
 typedef struct client {
@@ -46,7 +46,7 @@ static struct {
   struct { char name[WORD + 1]; char *text; size_t size; } last[KINDS];
 } here = { .socket = -1 };
 
-// Closes the connection of client k, with what was not sent yet.
+// Closes the connection of client k (its index in here.clients) and drops what was not sent yet.
 static void leave(int k) {
   client *c = here.clients[k];
   close(c->socket);
@@ -55,7 +55,7 @@ static void leave(int k) {
   here.clients[k] = NULL;
 }
 
-// Appends bytes to what a client is to be sent. Returns 1, or 0: there is no memory, or the reader is too far behind.
+// Appends bytes to the send queue of a client. Returns 1, or 0: there is no memory, or the reader is too far behind.
 // answer, refuse, send_event and begin_events return the same.
 static int queue(client *c, const char *bytes, size_t size) {
   if (c->sent > 0) {
@@ -72,7 +72,8 @@ static int queue(client *c, const char *bytes, size_t size) {
   return 1;
 }
 
-// Queues an HTTP response to a client, after which the connection closes. Returns 1, or 0 if it cannot be queued.
+// Queues an HTTP response to a client, after which the connection closes. status: as "200 OK"; kind: the content type.
+// Returns 1, or 0 if it cannot be queued.
 static int answer(client *c, const char *status, const char *kind, const char *body, size_t size) {
   char head[512];
   const int length = snprintf(head, sizeof head,
@@ -97,12 +98,12 @@ static int header(const char *request, const char *name, const char **value) {
   return -1;
 }
 
-// Are the first `length` characters of a value this text?
+// Are the first `length` characters of `value` the whole text `wanted`? 1 yes, 0 no.
 static int equals(const char *value, int length, const char *wanted) {
   return length == (int)strlen(wanted) && strncmp(value, wanted, (size_t)length) == 0;
 }
 
-// Is the request for this machine by its own name, and from no page of another site?
+// Does a request name this machine as its host, and come from no page of another site? 1 yes, 0 no.
 static int is_ours(const char *request) {
   static const char *const names[] = { "127.0.0.1", "localhost" };
   const char *host, *origin;
@@ -124,8 +125,8 @@ static int send_event(client *c, const char *name, const char *text, size_t size
   return queue(c, head, (size_t)length) && queue(c, text, size) && queue(c, "\n\n", 2);
 }
 
-// Makes a client one that events are sent to, beginning with the last event of each kind. Returns 1, or 0 if they
-// cannot be queued.
+// Answers a client that asks for events: from now on it gets them, beginning with the last event of each kind. Returns
+// 1, or 0 if they cannot be queued.
 static int begin_events(client *c) {
   static const char head[] = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
                              "X-Content-Type-Options: nosniff\r\n\r\n";
@@ -137,8 +138,8 @@ static int begin_events(client *c) {
   return 1;
 }
 
-// Answers a whole request. command: set to the name of a command that was posted. Returns 1, or 0 if the answer cannot
-// be queued.
+// Answers a complete request in c->request. command: set to the name of a command that was posted, else left as it is.
+// Returns 1, or 0 if the answer cannot be queued.
 static int serve(client *c, char command[WORD + 1]) {
   char method[8], path[WORD + 2], token[WORD + 1], wanted[4 * WORD];
   if (sscanf(c->request, "%7s %65[^? ]?token=%64[0-9a-f]", method, path, token) != 3 || path[0] != '/'
@@ -154,8 +155,8 @@ static int serve(client *c, char command[WORD + 1]) {
   return strcmp(path, "/events") == 0 ? begin_events(c) : refuse(c, "404 Not Found");
 }
 
-// Reads the bytes of a request that a client has sent so far, and answers the request once it is complete; command: set
-// to the name of one that was posted. Returns 1, or 0: the connection is over.
+// Reads the bytes of a request that a client has sent so far, and answers the request once it is complete; command: as
+// in serve. Returns 1, or 0: the connection is over.
 static int take(client *c, char command[WORD + 1]) {
   const ssize_t got = recv(c->socket, c->request + c->had, REQUEST - c->had, 0);
   if (got <= 0) return got < 0 && (errno == EAGAIN || errno == EINTR);
@@ -170,7 +171,7 @@ static int take(client *c, char command[WORD + 1]) {
   return c->had < REQUEST || refuse(c, "431 Request Header Fields Too Large");
 }
 
-// Sends as much of the queue as the socket takes now. Returns 1, or 0: the connection is over.
+// Sends as much of a client's queue as the socket takes now. Returns 1, or 0: the connection is over.
 static int give(client *c) {
   while (c->sent < c->size) {
     const ssize_t sent = send(c->socket, c->out + c->sent, c->size - c->sent, MSG_NOSIGNAL);
@@ -180,7 +181,7 @@ static int give(client *c) {
   return !c->ends;
 }
 
-// Accepts the connections that wait, as far as there are free places.
+// Accepts the connections that wait, while there are free entries in here.clients.
 static void welcome(void) {
   for (int k = 0; k < CLIENTS; k++) {
     if (here.clients[k]) continue;
@@ -198,7 +199,7 @@ static void welcome(void) {
   }
 }
 
-// Closes the listener, all clients and the kept events.
+// Closes the listener and all connections, and frees the page and the kept events.
 static void end_all(void) {
   for (int k = 0; k < CLIENTS; k++) {
     if (here.clients[k]) leave(k);
@@ -242,8 +243,8 @@ static int open_listener(lua_State *lua) {
   return 1;
 }
 
-// Lua: poll(milliseconds) waits so long (0 unless given) for clients, accepts them and answers their requests, which
-// nothing else does. Returns the command that one of them gave, or nothing.
+// Lua: poll(milliseconds) waits at most so long (0 unless given) for clients, accepts them, answers their requests and
+// sends what is queued. Returns the command that one of them posted, or nothing.
 static int poll_listener(lua_State *lua) {
   char command[WORD + 1] = "";
   struct pollfd wanted[CLIENTS + 1] = { { .fd = here.socket, .events = POLLIN } };
@@ -265,8 +266,8 @@ static int poll_listener(lua_State *lua) {
   return 1;
 }
 
-// Lua: send(name, text) sends an event to all who listen; returns their number. The last event of each name is kept for
-// those who come later.
+// Lua: send(name, text) sends an event of one line to all clients that asked for events; returns how many. The last
+// event of each name is kept for those who come later.
 static int send_to_all(lua_State *lua) {
   size_t size;
   const char *name = luaL_checkstring(lua, 1), *text = luaL_checklstring(lua, 2, &size);
@@ -297,7 +298,7 @@ static int close_listener(lua_State *lua) {
   return 0;
 }
 
-// Pushes the table of a listener for one page on this machine: open, poll, send, close.
+// Pushes the table of functions by which Lua serves one page on this machine: open, poll, send, close.
 void cq_host_push_listener(lua_State *lua) {
   static const luaL_Reg functions[] = {
     { "open", open_listener }, { "poll", poll_listener }, { "send", send_to_all }, { "close", close_listener },

@@ -11,15 +11,15 @@
 enum { EXIT_BROKEN = 1 };                       // program.lua gives all other exit codes
 enum { PARENTS_SEARCHED = 4 };                  // build/cqlua lies one below the tree, build/check/gcc/cqlua three
 
-// Does this folder hold the Lua library?
+// Does this folder hold the Lua library? 1 yes, 0 no.
 static int has_library(const char *root) {
   char path[PATH_MAX];
   const int length = snprintf(path, sizeof path, "%s/lua/cq/program.lua", root);
   return length > 0 && (size_t)length < sizeof path && access(path, R_OK) == 0;
 }
 
-// Sets root to the tree that holds lua/cq: CQLUA_ROOT, a parent of the executable, or where make install put it.
-// Returns 1, or 0 if none of them holds the library.
+// Sets root to the folder that holds lua/cq: CQLUA_ROOT, a parent of the executable, or where make install put the
+// library. Returns 1, or 0 if none of them holds it.
 static int find_root(const char *executable, char root[PATH_MAX]) {
   const char *chosen = getenv("CQLUA_ROOT");
   if (chosen && *chosen) {
@@ -43,15 +43,15 @@ static int find_root(const char *executable, char root[PATH_MAX]) {
   return has_library(root);
 }
 
-// Lua: returns an error message with the stack; for errors in program.lua itself, which catches and reports those of a
-// script.
+// Lua: the handler of errors in program.lua itself, which reports errors of scripts: returns the message with the
+// stack.
 static int add_traceback(lua_State *lua) {
   const char *message = lua_tostring(lua, 1);
   luaL_traceback(lua, lua, message ? message : "an error that is not a string", 1);
   return 1;
 }
 
-// Lua: returns the table of require "cq.host", the machine's functions.
+// Lua: the loader of the module "cq.host", the machine's functions. Its upvalues: the paths of executable and root.
 static int open_library(lua_State *lua) {
   const char *executable = lua_tostring(lua, lua_upvalueindex(1));
   const char *root = lua_tostring(lua, lua_upvalueindex(2));
@@ -59,7 +59,7 @@ static int open_library(lua_State *lua) {
   return 1;
 }
 
-// Sets Lua's package.path, which begins with the library, and makes "cq.host" a module without a file.
+// Sets Lua's package.path so that the library in root comes first, and makes "cq.host" a module without a file.
 static void set_paths(lua_State *lua, const char *executable, const char *root) {
   lua_getglobal(lua, "package");
   lua_getfield(lua, -1, "path");
@@ -73,7 +73,7 @@ static void set_paths(lua_State *lua, const char *executable, const char *root) 
   lua_pop(lua, 3);
 }
 
-// Calls main of cq.program with the command line's words; returns the exit code.
+// Calls main of cq.program with the words of the command line; returns the exit code.
 static int run_program(lua_State *lua, int argc, char **argv) {
   lua_pushcfunction(lua, add_traceback);
   const int handler = lua_gettop(lua);

@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <unistd.h>
 
-// Handles Ctrl-C, SIGTERM and SIGHUP: asks running loops to stop; a second signal ends the program.
+// The handler of Ctrl-C, SIGTERM and SIGHUP: asks running loops to stop, and restores the default action, so that a
+// second signal ends the program.
 static void on_signal(int number) {
   static const char text[] = "\ncqlua: stopping; once more to quit at once\n";
   // the second one finds the default action

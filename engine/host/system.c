@@ -21,7 +21,7 @@ static const char declarations[] = {
 #include "cdef.inc"
 };
 
-// Returns nil and the text of errno to Lua.
+// For functions of Lua that failed: pushes nil and the text of errno.
 static int failure(lua_State *lua) {
   const int number = errno;
   lua_pushnil(lua);
@@ -29,13 +29,13 @@ static int failure(lua_State *lua) {
   return 2;
 }
 
-// Returns true to Lua, the result of a function that did what it was asked for.
+// For functions of Lua that only do something: pushes true.
 static int success(lua_State *lua) {
   lua_pushboolean(lua, 1);
   return 1;
 }
 
-// Makes one folder. Returns 0 if it is there afterwards, else -1, with errno.
+// Makes one folder. Returns 0 if the folder exists afterwards, else -1, with errno.
 static int make_one(const char *path) {
   struct stat status;
   if (mkdir(path, 0777) == 0) return 0;

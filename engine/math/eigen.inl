@@ -10,9 +10,9 @@
 // million matrices. The numbers of tests have more digits.
 enum { CQ_JACOBI_SWEEPS = CQ_DIM == 2 ? 2 : sizeof(real) == 4 ? 3 : sizeof(real) == 8 ? 4 : 7 };
 
-// Sets c and s to cosine and sine of the rotation that makes a symmetric [a b; b d] diagonal, by the smaller of the two
-// angles: t = tan(angle) = s / c, and [c -s; s c]^T ... [c -s; s c] has a - t b and d + t b. b = 0 gives no rotation,
-// also where a = d.
+// Sets c and s to cosine and sine of the rotation G = [c s; -s c] that makes a symmetric [a b; b d] diagonal, the
+// smaller of the two that do: G^T [a b; b d] G has the diagonal a - t b, d + t b, with t = s / c. b = 0 gives no
+// rotation, also where a = d.
 CQ_INLINE void jacobi_angle(const Real a, const Real b, const Real d, Real *c, Real *s) {
   // never 0 / 0: entries are scaled to about one, and below this nothing is left to turn
   const real tiny = sizeof(real) == 4 ? (real)1e-37 : (real)1e-300;
@@ -22,7 +22,7 @@ CQ_INLINE void jacobi_angle(const Real a, const Real b, const Real d, Real *c, R
   *s = t * *c;
 }
 
-// Turns columns p and q of m, in place: m[.][p], m[.][q] = c m[.][p] - s m[.][q], s m[.][p] + c m[.][q].
+// Rotates columns p and q of m, in place: m[.][p], m[.][q] = c m[.][p] - s m[.][q], s m[.][p] + c m[.][q].
 CQ_INLINE void turn_columns(Real m[CQ_DIM][CQ_DIM], const int p, const int q, const Real c, const Real s) {
   EACH(i) {
     const Real x = m[i][p], y = m[i][q];
@@ -39,7 +39,7 @@ CQ_INLINE Real mat_largest(const Real m[CQ_DIM][CQ_DIM]) {
   return r_pick(largest, largest, largest * (real)0 + (real)1);
 }
 
-// Sets m to the identity, in all lanes. like: any number of the lanes' type that is finite.
+// Sets m to the identity, in all lanes. like: any finite number of type Real, from which the zeros are made.
 CQ_INLINE void mat_identity(const Real like, Real m[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) m[i][j] = like * (real)0;
   EACH(i) m[i][i] += (real)1;
@@ -98,7 +98,7 @@ CQ_RARE void singular(const Real f[CQ_DIM][CQ_DIM], Singular *out) {
   }
 }
 
-// Sets out to G = U diag(g) V^T, with U and V of a decomposition.
+// Sets out to G = U diag(g) V^T, with U and V of the decomposition `of`: a function of F from its principal values g.
 CQ_INLINE void singular_join(const Singular *of, const Real g[CQ_DIM], Real out[CQ_DIM][CQ_DIM]) {
   Real ug[CQ_DIM][CQ_DIM];
   EACH(i) EACH(j) ug[i][j] = of->u[i][j] * g[j];

@@ -10,9 +10,9 @@ enum { CQ_POLAR_ITERATIONS = sizeof(real) == 4 ? 7 : 9 };
 
 // Sets r to the rotation R of F = R S, S symmetric, for det F > 0.
 //   2D: R = [a -b; b a] / sqrt(a^2 + b^2), a = F00 + F11, b = F10 - F01
-//   3D: R <- (R + R^-T) / 2 (Higham 1986). After one iteration no stretch is below 1, so det R - 1 bounds their
-//       distance e from it, and e^2 / 2 what the iteration leaves of it. A lane that is done stays as it is,
-//       whatever its neighbours need.
+//   3D: R <- (R + R^-T) / 2 (Higham 1986). After one iteration no stretch of R is below 1, so that det R - 1 bounds
+//       their distance from 1, which each iteration squares and halves. A lane that has converged keeps its R,
+//       however many iterations its neighbours need.
 CQ_INLINE void polar(const Real f[CQ_DIM][CQ_DIM], Real r[CQ_DIM][CQ_DIM]) {
 #if CQ_DIM == 2
   const Real a = f[0][0] + f[1][1], b = f[1][0] - f[0][1];
@@ -36,8 +36,9 @@ CQ_INLINE void polar(const Real f[CQ_DIM][CQ_DIM], Real r[CQ_DIM][CQ_DIM]) {
 #endif
 }
 
-// (E5) Adjoint of polar: adds to grad_f, from grad_r = dL/dR. dR = R W with W skew and (tr(S) I - S) w = axial(R^T dF -
-// dF^T R). The map is self-adjoint: grad_F += R [y], where (tr(S) I - S) y = axial(R^T grad_R - grad_R^T R).
+// (E5) Adjoint of polar: adds dL/dF to grad_f, from grad_r = dL/dR; r is R of F. dR = R W with W skew and (tr(S) I - S)
+// w = axial(R^T dF - dF^T R). The map is self-adjoint: grad_F += R [y], where (tr(S) I - S) y = axial(R^T grad_R -
+// grad_R^T R).
 CQ_INLINE void polar_adj(const Real f[CQ_DIM][CQ_DIM], const Real r[CQ_DIM][CQ_DIM], Real grad_f[CQ_DIM][CQ_DIM],
                          const Real grad_r[CQ_DIM][CQ_DIM]) {
   Real s[CQ_DIM][CQ_DIM], m[CQ_DIM][CQ_DIM];

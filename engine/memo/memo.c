@@ -33,7 +33,7 @@ static void drop_end(cq_memo *memo) {
   memo->end = NULL;
 }
 
-// Drops all records and checkpoints, before the device begins again, which may use their memory.
+// Drops all records and checkpoints. Called before the device begins again, which may use their memory.
 void cq_memo_forget(cq_memo *memo) {
   cq_device *device = memo->def.device;
   drop_end(memo);
@@ -43,7 +43,7 @@ void cq_memo_forget(cq_memo *memo) {
   memo->recorded_begin = memo->recorded_end = 0;
 }
 
-// Frees a memo with its records and checkpoints, before the device is closed; NULL: nothing.
+// Frees a memo with its records and checkpoints, before its device is closed; NULL: does nothing.
 void cq_memo_destroy(cq_memo *memo) {
   if (!memo) return;
   cq_memo_forget(memo);
@@ -73,16 +73,16 @@ cq_status cq_memo_create(const cq_memo_def *def, cq_memo **out) {
   return CQ_OK;
 }
 
-// How many control steps are run forward in all to reverse `steps` of them, the first pass included. block: control
-// steps of a block; marks: checkpoints, the one at the start included.
+// How many control steps run forward in all while `steps` of them are run once and reversed, recomputed ones included.
+// block: control steps that are recorded together; marks: checkpoints, the one at the start included.
 static int64_t forward_steps(int64_t steps, int64_t block, int64_t marks) {
   const int64_t blocks = (steps + block - 1) / block;
   // every block is recorded once; the first pass is the first of the advances
   return steps + block * cq_schedule_cost(blocks, marks - 1);
 }
 
-// Fails with CQ_MEMORY and a sentence for a memory budget below what one control step needs. budget, forces: bytes,
-// the latter for the user's forces of all control steps.
+// Fails with CQ_MEMORY and a sentence for a memory budget that does not suffice for one control step. budget, forces:
+// bytes, the latter of the memo's array of forces.
 static cq_status too_little(const cq_plan *plan, int64_t budget, int64_t forces) {
   const cq_amount least = cq_amount_of(plan->record_bytes + plan->slice_bytes + forces), has = cq_amount_of(budget);
   const cq_amount record = cq_amount_of(plan->record_bytes), mark = cq_amount_of(plan->slice_bytes);
@@ -104,8 +104,9 @@ static cq_status too_little(const cq_plan *plan, int64_t budget, int64_t forces)
                  least.number, least.unit, record.number, record.unit, mark.number, mark.unit, has.number, has.unit);
 }
 
-// Sets memo->plan: the block size and the number of checkpoints that fit into the budget of memory and repeat the
-// fewest control steps; all records where they fit. CQ_OK, or CQ_MEMORY where not even one control step fits.
+// Sets memo->plan: all records where they fit into the budget of memory; else the block size and the number of
+// checkpoints that fit and recompute the fewest control steps. CQ_OK, or CQ_MEMORY where not even one control step
+// fits.
 static cq_status make_plan(cq_memo *memo) {
   cq_plan *plan = &memo->plan;
   const int64_t steps = memo->def.steps, forces = steps * memo->def.forces * (int64_t)sizeof(double);
@@ -136,13 +137,14 @@ static cq_status make_plan(cq_memo *memo) {
   return CQ_OK;
 }
 
-// Bytes of the user's forces of all control steps.
+// Bytes of the memo's array for forces that scripts give, of all control steps.
 static int64_t force_bytes(const cq_memo *memo) {
   return memo->def.steps * memo->def.forces * (int64_t)sizeof(double);
 }
 
-// At the beginning of a rollout: plans anew where records and checkpoints that are still to be created need more than
-// three quarters of what is free now. Never for less than one record and one checkpoint. CQ_OK or CQ_MEMORY.
+// At the beginning of a rollout: makes the plan again, for less memory, where records and checkpoints that are still to
+// be created need more than three quarters of what is free now. Never for less than one record and one checkpoint.
+// CQ_OK or CQ_MEMORY.
 static cq_status fit_memory(cq_memo *memo) {
   const cq_plan *plan = &memo->plan;
   const int64_t held = memo->record_count * plan->record_bytes + force_bytes(memo),
@@ -161,8 +163,8 @@ static int lacks_memory(const cq_memo *memo) {
   return memo->def.available(memo->def.context) < (needed < most ? needed : most);
 }
 
-// Makes room for the records and checkpoints of the plan; those of an earlier rollout are used again, and records
-// beyond the plan are freed. CQ_OK or CQ_MEMORY.
+// Makes room for the pointers to records and checkpoints of the plan. Records of an earlier rollout are used again;
+// those beyond the plan are freed. CQ_OK or CQ_MEMORY.
 static cq_status reserve(cq_memo *memo) {
   const cq_plan *plan = &memo->plan;
   if (memo->record_capacity < plan->records) {
@@ -191,16 +193,16 @@ static cq_status reserve(cq_memo *memo) {
   return CQ_OK;
 }
 
-// Makes a checkpoint of the live state, which is at the start of a block, the last on the stack. CQ_OK or an error of
-// the device.
+// Pushes a checkpoint of the live state, which is at the start of a block, onto the stack of checkpoints. CQ_OK or an
+// error of the device.
 static cq_status push_mark(cq_memo *memo) {
   const cq_status status = backend_of(memo)->mark_create(memo->def.device, &memo->marks[memo->mark_count]);
   if (!status) memo->mark_at[memo->mark_count++] = memo->at;
   return status;
 }
 
-// After the device has begun: plans records and checkpoints, and makes the first one. CQ_OK, CQ_MEMORY, or an error of
-// the device.
+// After the device has begun a rollout: plans records and checkpoints, and makes the first checkpoint if the plan may
+// need one. CQ_OK, CQ_MEMORY, or an error of the device.
 cq_status cq_memo_begin(cq_memo *memo) {
   cq_memo_forget(memo);
   memo->at = memo->forward_end = 0;
@@ -219,21 +221,21 @@ cq_status cq_memo_begin(cq_memo *memo) {
 // The forces {steps, batch, forces, dim} of all control steps that a memo keeps; NULL: forward only.
 double *cq_memo_forces(cq_memo *memo) { return memo->def.differentiable ? memo->forces : NULL; }
 
-// The plan of a memo: how many records and checkpoints, their bytes, and how often steps are repeated.
+// The plan of a memo: how many records and checkpoints, their bytes, and how often control steps are recomputed.
 const cq_plan *cq_memo_plan(const cq_memo *memo) { return &memo->plan; }
-// The number of control steps that lead to the live state.
+// The index of the live state: how many control steps lead to it from the start.
 int32_t cq_memo_at(const cq_memo *memo) { return memo->at; }
 
 // The row of a control step in an array {steps, width}; NULL where there is no array.
 static double *at_step(double *all, int64_t width, int64_t step) { return all ? all + step * width : NULL; }
 
-// The row of a control step in the caller's array {steps, width}; NULL where there is no array.
-static const double *given_at(const double *given, int64_t width, int32_t steps) {
-  return given ? given + steps * width : NULL;
+// Row number `row` of an array {.., width} that the caller gave; NULL where there is no array.
+static const double *given_at(const double *given, int64_t width, int32_t row) {
+  return given ? given + row * width : NULL;
 }
 
-// The arguments of a device for `count` control steps from number `from` on, of those that the memo was given: their
-// signals and forces.
+// The arguments by which the device runs or reverses `count` control steps from number `from` on: signals and forces
+// from memo->given.
 static cq_controls controls_of(const cq_memo *memo, int32_t from, int32_t count) {
   const cq_controls *given = &memo->given;
   return (cq_controls){.at = from,
@@ -243,9 +245,9 @@ static cq_controls controls_of(const cq_memo *memo, int32_t from, int32_t count)
                        .forces = given_at(given->forces, memo->def.forces, from - given->at)};
 }
 
-// Creates the records of the next `count` control steps, which are within one block, where they are not there yet.
-// CQ_OK or an error of the device; where the memo watches memory, CQ_MEMORY and memo->is_short, without a sentence, if
-// too little is free for more records.
+// Creates the records that are missing for the next `count` control steps, which are within one block; a record has
+// room for one control step as its adjoint needs it. CQ_OK or an error of the device; where the memo watches memory,
+// CQ_MEMORY and memo->is_short, without a sentence, if too little is free for more records.
 static cq_status take_records(cq_memo *memo, int32_t count) {
   for (int64_t i = memo->at; i < memo->at + count; i++) {
     cq_record **slot = &memo->records[i % memo->block];
@@ -259,8 +261,8 @@ static cq_status take_records(cq_memo *memo, int32_t count) {
   return CQ_OK;
 }
 
-// The number of the next `count` control steps that are made and recorded in one call of the device: all of them where
-// their records are there; else few, where memory may run short, for it is taken as records are filled.
+// How many of the next `count` control steps one call of the device makes and records: all where their records exist;
+// else few where memory may run short, since records take their memory as they are filled.
 static int32_t recorded_at_once(const cq_memo *memo, int32_t count) {
   int32_t ready = 0;
   while (ready < count && memo->records[(memo->at + ready) % memo->block]) ready++;
@@ -268,7 +270,7 @@ static int32_t recorded_at_once(const cq_memo *memo, int32_t count) {
   return !memo->watches || ready == count ? count : ready ? ready : few < count ? few : count;
 }
 
-// Runs `count` control steps from the live state. recorded: 1, they are within one block, and their records are kept;
+// Runs `count` control steps from the live state. recorded: 1, they are within one block, and their records are filled;
 // policy_run: NULL, or the policy that computes their signals. CQ_OK, CQ_INTERRUPTED, or the error of a step.
 static cq_status advance(cq_memo *memo, int32_t count, int recorded, const cq_policy_run *policy_run) {
   cq_status status = CQ_OK;
@@ -289,8 +291,8 @@ static cq_status advance(cq_memo *memo, int32_t count, int recorded, const cq_po
   return status;
 }
 
-// Does the schedule want a checkpoint at the start of control step i? 1 yes, 0 no. last: the last block that is to be
-// reversed.
+// Does the binomial schedule want a checkpoint at the start of control step i? 1 yes, 0 no. last: the index of the last
+// block that is to be reversed.
 static int wants_mark(const cq_memo *memo, int64_t i, int64_t last) {
   if (!memo->mark_count || i % memo->block) return 0;
   const int64_t from = memo->mark_at[memo->mark_count - 1] / memo->block, here = i / memo->block;
@@ -299,8 +301,9 @@ static int wants_mark(const cq_memo *memo, int64_t i, int64_t last) {
   return here - from == cq_schedule_split(length, free);
 }
 
-// Runs control steps from the live state up to number `end`, with the checkpoints of the schedule for reversing blocks
-// up to `last`, which is recorded; last -1: nothing is. CQ_OK or the error of a step.
+// Runs control steps from the live state up to number `end` (exclusive). last: index of the block of plan.records
+// control steps that will be reversed first: its steps are recorded, and the checkpoints that the binomial schedule
+// wants before it are made; -1: no records and no checkpoints. policy_run: as in advance. CQ_OK or the error of a step.
 static cq_status run_to(cq_memo *memo, int64_t end, int64_t last, const cq_policy_run *policy_run) {
   const int64_t start = last < 0 ? INT64_MAX : last * memo->block;
   cq_status status = CQ_OK;
@@ -313,13 +316,13 @@ static cq_status run_to(cq_memo *memo, int64_t end, int64_t last, const cq_polic
   return status;
 }
 
-// Copies `count` numbers into the memo's own array, unless the caller has written them there in the first place.
+// Copies `count` numbers into the memo's own array; nothing where the caller has written them there (from == to).
 static void keep(double *to, const double *from, int64_t count) {
   if (count && to != from) memcpy(to, from, (size_t)count * sizeof *to);
 }
 
-// Sets memo->given to signals and forces of the coming control steps: copied where there will be a backward pass, else
-// the caller's arrays.
+// Sets memo->given to signals and forces of the coming control steps: copies of them where the rollout is
+// differentiable, else the caller's arrays.
 static void take_controls(cq_memo *memo, const cq_controls *c) {
   const int64_t signals = c->count * memo->def.signals, forces = c->count * memo->def.forces;
   double *to_signals = at_step(memo->signals, memo->def.signals, memo->at);
@@ -335,8 +338,9 @@ static void take_controls(cq_memo *memo, const cq_controls *c) {
   memo->given = (cq_controls){.signals = memo->signals, .forces = memo->has_forces ? memo->forces : NULL};
 }
 
-// Where memory ran short before the budget was spent: plans with what records and checkpoints take now, and makes the
-// control steps up to the live state again, from the first one. CQ_OK, CQ_MEMORY, or the error of a step.
+// Where memory runs short before the budget is spent: makes a new plan within the memory that records and checkpoints
+// take so far, and recomputes the control steps from the first one to the live state, for its checkpoints. CQ_OK,
+// CQ_MEMORY, or the error of a step.
 static cq_status make_do(cq_memo *memo) {
   const int32_t at = memo->at;
   memo->budget = memo->record_count * memo->plan.record_bytes + memo->mark_count * memo->plan.slice_bytes +
@@ -353,7 +357,7 @@ static cq_status make_do(cq_memo *memo) {
   return status ? status : run_to(memo, at, (memo->def.steps - 1) / memo->block, NULL);
 }
 
-// Makes controls->count control steps forward from the live state, with controls as cq_rollout_run or
+// Runs controls->count control steps forward from the live state, with controls as cq_rollout_run or
 // cq_rollout_run_policy have them. CQ_OK, CQ_INVALID after steps were reversed, CQ_INTERRUPTED, or the error of a step.
 cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls) {
   const int32_t i = memo->at, count = controls->count;
@@ -373,8 +377,8 @@ cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls) {
   return status;
 }
 
-// Runs the block that holds control step i again from its checkpoint, up to i, and keeps the records, so that i and
-// those before it can be reversed. The live state is then i + 1 again. CQ_OK or the error of a step.
+// Recomputes the block that contains control step i from the last checkpoint before it, up to i, and records it, so
+// that i and the block's steps before it can be reversed. The live state is then i + 1. CQ_OK or the error of a step.
 static cq_status record_block(cq_memo *memo, int64_t i) {
   const int64_t block = i / memo->block;
   while (memo->mark_count && memo->mark_at[memo->mark_count - 1] > block * memo->block)
@@ -386,10 +390,10 @@ static cq_status record_block(cq_memo *memo, int64_t i) {
   return run_to(memo, i + 1, block, NULL);
 }
 
-// Reverses the last controls->count control steps, with controls as the adjoints of cq_rollout_run and
-// cq_rollout_run_policy have them; records that are gone are made again. rules: how the adjoint goes from one control
-// step to the one before; NULL: exactly. CQ_OK, CQ_INVALID for a memo that is forward only, CQ_INTERRUPTED, or the
-// error of a step.
+// Reverses the last wanted->count control steps, with controls as cq_rollout_run_adjoint and
+// cq_rollout_run_policy_adjoint have them; records that were dropped are recomputed. rules: how the adjoint goes from
+// one control step to the one before; NULL: exactly. CQ_OK, CQ_INVALID for a memo that is forward only, CQ_INTERRUPTED,
+// or the error of a step.
 cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *wanted, const cq_adjoint_rules *rules) {
   const int32_t count = wanted->count;
   if (!memo->def.differentiable)
@@ -425,8 +429,8 @@ cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *wanted, const cq_adj
   return CQ_OK;
 }
 
-// Goes back to the last state of the forward pass, to be reversed again. Makes nothing again where everything is kept.
-// CQ_OK or the error of a step.
+// Returns the device to the last state of the forward pass, from which control steps can be reversed again. Recomputes
+// nothing where all records are kept. CQ_OK or the error of a step.
 cq_status cq_memo_return(cq_memo *memo) {
   if (memo->at == memo->forward_end) return CQ_OK;
   if (!memo->end) {

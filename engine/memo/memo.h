@@ -24,31 +24,31 @@ typedef struct cq_memo_def {
   const cq_context *context;
 } cq_memo_def;
 
-// Sets memo to a new one for a device. CQ_OK or CQ_MEMORY.
+// Sets memo to a new memo of a device. CQ_OK or CQ_MEMORY.
 cq_status cq_memo_create(const cq_memo_def *def, cq_memo **memo);
-// Frees a memo with its records and checkpoints, before the device is closed; NULL: nothing.
+// Frees a memo with its records and checkpoints, before its device is closed; NULL: does nothing.
 void cq_memo_destroy(cq_memo *memo);
 // Drops all records and checkpoints, before the device begins again, which may use their memory.
 void cq_memo_forget(cq_memo *memo);
-// After the device has begun: plans records and checkpoints, and makes the first one. CQ_OK, CQ_MEMORY, or an error of
-// the device.
+// After the device has begun a rollout: plans records and checkpoints, and makes the first checkpoint if the plan may
+// need one. CQ_OK, CQ_MEMORY, or an error of the device.
 cq_status cq_memo_begin(cq_memo *memo);
-// How the memory of a rollout is spent: records, checkpoints, and how often steps are repeated.
+// How the memory of a rollout is spent: records, checkpoints, and how often control steps are recomputed.
 const cq_plan *cq_memo_plan(const cq_memo *memo);
 // The forces {steps, batch, forces, dim} of all control steps that a memo keeps; NULL: forward only.
 double *cq_memo_forces(cq_memo *memo);
-// The number of control steps that lead to the live state.
+// The index of the live state: how many control steps lead to it from the start.
 int32_t cq_memo_at(const cq_memo *memo);
-// Makes controls->count control steps forward from the live state, with controls as cq_rollout_run or
+// Runs controls->count control steps forward from the live state, with controls as cq_rollout_run or
 // cq_rollout_run_policy have them. CQ_OK or the error of a step. After an error the live state may be an earlier one
-// than before, if steps were being made again for want of memory.
+// than before the call, if memory ran short and steps were being recomputed.
 cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls);
-// Reverses the last controls->count control steps, with controls as the adjoints of cq_rollout_run and
-// cq_rollout_run_policy have them; records that are gone are made again. rules: how the adjoint goes from one control
-// step to the one before; NULL: exactly. CQ_OK or the error of a step.
+// Reverses the last controls->count control steps, with controls as cq_rollout_run_adjoint and
+// cq_rollout_run_policy_adjoint have them; records that were dropped are recomputed. rules: how the adjoint goes from
+// one control step to the one before; NULL: exactly. CQ_OK or the error of a step.
 cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *controls, const cq_adjoint_rules *rules);
-// Goes back to the last state of the forward pass, to be reversed again. Makes nothing again where everything is kept.
-// CQ_OK or the error of a step.
+// Returns the device to the last state of the forward pass, from which control steps can be reversed again. Recomputes
+// nothing where all records are kept. CQ_OK or the error of a step.
 cq_status cq_memo_return(cq_memo *memo);
 
 #endif

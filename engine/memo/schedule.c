@@ -24,8 +24,9 @@ static int64_t repetitions(int64_t length, int64_t s) {
   return r;
 }
 
-// To reverse `length` blocks from a checkpoint with `free` other checkpoints: the number of blocks to advance before
-// the next one, in 1 .. length - 1. Needs length >= 2 and free >= 1.
+// Binomial schedule: how many blocks to advance, 1 to length - 1, from a checkpoint before making the next one, where
+// `length` blocks are to be reversed and `free` checkpoints are left beside the one at the start. Needs length >= 2 and
+// free >= 1.
 int64_t cq_schedule_split(int64_t length, int64_t free) {
   const int64_t s = free + 1, r = repetitions(length, s);
   int64_t split = length - reach(s - 1, r);
@@ -34,7 +35,7 @@ int64_t cq_schedule_split(int64_t length, int64_t free) {
   return split < length ? split : length - 1;
 }
 
-// The number of blocks that are advanced while `length` blocks are reversed from a checkpoint with `free` other ones.
+// How many blocks are advanced in all while `length` blocks are reversed from a checkpoint with `free` others left.
 // Passes that record a block are not counted.
 int64_t cq_schedule_cost(int64_t length, int64_t free) {
   if (free == 0) return length * (length - 1) / 2;

@@ -5,11 +5,12 @@
 
 #include "../base/base.h"
 
-// To reverse `length` blocks from a checkpoint with `free` other checkpoints: the number of blocks to advance before
-// the next one, in 1 .. length - 1. Needs length >= 2 and free >= 1.
+// Binomial schedule: how many blocks to advance, 1 to length - 1, from a checkpoint before making the next one, where
+// `length` blocks are to be reversed and `free` checkpoints are left beside the one at the start. Needs length >= 2 and
+// free >= 1.
 int64_t cq_schedule_split(int64_t length, int64_t free);
 
-// The number of blocks that are advanced while `length` blocks are reversed from a checkpoint with `free` other ones.
+// How many blocks are advanced in all while `length` blocks are reversed from a checkpoint with `free` others left.
 // Passes that record a block are not counted.
 int64_t cq_schedule_cost(int64_t length, int64_t free);
 

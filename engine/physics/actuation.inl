@@ -9,8 +9,8 @@ CQ_INLINE int sym_at(const int i, const int j) {
 #endif
 }
 
-// (E11) Adds the stress of actuators to the Kirchhoff stress of a particle: tau += F sigma F^T, sigma in the material
-// frame, packed.
+// (E11) Adds the stress of actuators to the Kirchhoff stress of a particle: tau += F sigma F^T. sigma is symmetric, in
+// the material frame, and packed (sym_at).
 CQ_INLINE void actuation_stress(const Real f[CQ_DIM][CQ_DIM], const Real sigma[CQ_SYM], Real tau[CQ_DIM][CQ_DIM]) {
   Real full[CQ_DIM][CQ_DIM], fs[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
   EACH(i) EACH(j) full[i][j] = sigma[sym_at(i, j)];
@@ -35,8 +35,8 @@ CQ_INLINE void actuation_stress_adj(const Real f[CQ_DIM][CQ_DIM], const Real sig
   EACH(i) EACH(j) grad_sigma[sym_at(i, j)] += t[i][j];
 }
 
-// (E11) Adds the stress of actuators to the first Piola-Kirchhoff stress of a particle: P += F sigma, sigma in the
-// material frame, packed. For steps on a reference grid.
+// (E11) Adds the stress of actuators to the first Piola-Kirchhoff stress of a particle: P += F sigma, sigma as in
+// actuation_stress. For total Lagrangian steps, on a reference grid.
 CQ_INLINE void actuation_piola(const Real f[CQ_DIM][CQ_DIM], const Real sigma[CQ_SYM], Real p[CQ_DIM][CQ_DIM]) {
   Real full[CQ_DIM][CQ_DIM], fs[CQ_DIM][CQ_DIM];
   EACH(i) EACH(j) full[i][j] = sigma[sym_at(i, j)];

@@ -4,24 +4,24 @@
 // The nodes lie half a cell within the surfaces, so that surfaces which lie on each other are at d = dx. Across that
 // they rub on each other (E120). Exchanging a and b gives the same numbers with the other sign.
 
-// Two nodes that are near. slow: 3 dt (1 / m_a + 1 / m_b) in the plane, 5 dt in space, and speed: that of a less that
-// of b; both are not set where friction is 0.
+// Two near nodes a and b.
 typedef struct {
-  wide way[CQ_DIM], far;     // from b to a, and how long it is
+  wide way[CQ_DIM], far;     // x_a - x_b, and its length
+  // where there is friction: v_a - v_b, and N dt (1 / m_a + 1 / m_b) with N = 3 in the plane, 5 in space
   wide speed[CQ_DIM], slow;
   double push, reach;        // k and r
   double friction;
 } Collision;
 
-// as many as the nodes that push a node of a surface which lies on another one
+// N of E120: how many nodes push a node where two surfaces lie on each other
 enum { COLLISION_SHARES = CQ_DIM == 2 ? 3 : 5 };
 
-// The constant k of E117 for two surfaces with constants a and b: the smaller one, which is that of the softer
-// material.
+// The constant k of the repulsion (E117) between two surfaces, from the constants a and b of their materials: the
+// smaller of the two, which is that of the softer material.
 CQ_INLINE double collision_push(const double a, const double b) { return a < b ? a : b; }
 
-// Are two nodes so near that they push each other apart? 1: yes, and c->far is set to their distance; 0: no. c->way,
-// push and reach are set before.
+// Are two nodes nearer than r, so that they push each other apart? Returns 1 and sets c->far to their distance, or 0.
+// Reads c->way and c->reach.
 CQ_INLINE int collision_near(Collision *c) {
   wide square = (wide)0;
   EACH(i) square = square + c->way[i] * c->way[i];
@@ -30,15 +30,15 @@ CQ_INLINE int collision_near(Collision *c) {
   return 1;
 }
 
-// Friction: the normal force phi, its direction n, the slip t = w - n (n.w), w the relative velocity, and the speed e
-// over which friction sets in, by which it would change t in 3 steps, in space 5:
+// Friction: the normal force phi, its direction n, and the slip t = w - n (n.w), w the relative velocity. Friction
+// grows with the slip up to about the speed e, by which full friction would change the slip in 3 steps, in space 5:
 //   f_a = -mu phi t / s,  s^2 = t^2 + e^2,  e = mu slow (phi + k / 1000)                                      (E120)
 typedef struct {
   wide phi, n[CQ_DIM], along, t[CQ_DIM], e, s;   // along: n.w
 } Rubbing;
 
-// (E120) What friction between two near nodes is computed from: repulsion phi, unit normal n, relative velocity along
-// n and across it (t), and the smoothed length s of t.
+// (E120) The friction between two near nodes before it is applied: normal force phi, unit normal n, relative velocity
+// along n and across it (t), and the smoothed length s of t. c->far is set (collision_near).
 CQ_INLINE Rubbing collision_rubbing(const Collision *c) {
   Rubbing r;
   wide square;
@@ -54,15 +54,16 @@ CQ_INLINE Rubbing collision_rubbing(const Collision *c) {
   return r;
 }
 
-// What way, speed and slow get.
+// The gradients of way, speed and slow of a Collision.
 typedef struct {
   wide way[CQ_DIM], speed[CQ_DIM], slow;
 } CollisionGrad;
 
-// Adjoint of the friction in collision_force: sets grad->speed and grad->slow, and adds to grad->way.
-// With g = given, dL/df_a - dL/df_b, h = t / s and q = mu phi (h.g) / s (all that e gets is q e / s):
-//   dL/dt = -mu phi g / s + q h,  dL/dphi = -mu (h.g) + mu slow q e / s,  dL/dslow = mu (phi + k / 1000) q e / s,
-//   dL/dw = dL/dt - n (n.dL/dt),  dL/dn = -(n.w) dL/dt - (n.dL/dt) w                                          (E128)
+// Adjoint of the friction in collision_force: sets grad->speed and grad->slow, and adds to grad->way. With g = given =
+// dL/df_a - dL/df_b, h = t / s and q = mu phi (h.g) / s:
+//   dL/de = q e / s,  dL/dt = -mu phi g / s + q h,  dL/dphi = -mu (h.g) + mu slow dL/de,
+//   dL/dslow = mu (phi + k / 1000) dL/de,  dL/dw = dL/dt - n (n.dL/dt),
+//   dL/dn = -(n.w) dL/dt - (n.dL/dt) w                                                                           (E128)
 CQ_INLINE void collision_rubbing_adj(const Collision *c, const wide given[CQ_DIM], CollisionGrad *grad) {
   const Rubbing r = collision_rubbing(c);
   const wide mu = (wide)c->friction;
@@ -90,9 +91,9 @@ CQ_INLINE void collision_force(const Collision *c, wide force[CQ_DIM]) {
   EACH(i) force[i] = force[i] - (wide)c->friction * r.phi * r.t[i] / r.s;
 }
 
-// (E118) Adjoint of collision_force. given = dL/df_a - dL/df_b. Sets grad->way = dL/dx_a = -dL/dx_b, and with friction
-// grad->speed = dL/dv_a = -dL/dv_b and grad->slow. Of E117 dL/dx_a = k ((r / d - 1) g - (2 r / d - 1) n (n.g)) / d,
-// with g = given and n from b to a.
+// (E118) Adjoint of collision_force, from given = g = dL/df_a - dL/df_b. Sets grad->way = dL/dx_a = -dL/dx_b, and with
+// friction grad->speed = dL/dv_a = -dL/dv_b and grad->slow. The repulsion (E117) gives dL/dx_a = k ((r / d - 1) g - (2
+// r / d - 1) n (n.g)) / d, n the unit vector from b to a.
 CQ_INLINE void collision_force_adj(const Collision *c, const wide given[CQ_DIM], CollisionGrad *grad) {
   const wide share = (wide)c->reach / c->far;
   wide along = (wide)0;

@@ -9,7 +9,8 @@ typedef struct {
   const real *n, *w;
 } ContactLaw;
 
-// (E12) Lets a wall act on the velocity v of a node, in place: v <- w + law(v - w), w the velocity of the wall.
+// (E12) Lets a wall act on the velocity v of a node, in place: v <- w + law(v - w), w the velocity of the wall. law: as
+// c->kind says, sticky, slip, separate, friction or hold.
 CQ_INLINE void contact(const ContactLaw *c, real v[CQ_DIM]) {
   const int kind = c->kind;
   const real friction = c->friction, *n = c->n, *w = c->w;
@@ -41,7 +42,7 @@ CQ_INLINE void contact(const ContactLaw *c, real v[CQ_DIM]) {
   EACH(i) v[i] = w[i] + keep * u[i];
 }
 
-// What else than the velocity a contact depends on gets, added up.
+// Gradients, added up, of what a contact depends on beside the velocity.
 typedef struct {
   real friction, w[CQ_DIM], n[CQ_DIM];
 } ContactGrad;
@@ -93,16 +94,16 @@ CQ_INLINE void contact_adj(const ContactLaw *c, const real v[CQ_DIM], real grad_
 
 // ---- friction of implicit steps, which need a force that follows from the velocity ----------------------------------
 
-// What a node that slides by a wall feels there: friction lambda g(t), lambda the impulse by which the wall presses.
+// Friction mu lambda g(t) of a node that slides along a wall, lambda the normal impulse of the wall.
 typedef struct {
   real t[CQ_DIM];            // speed along the wall
   real share, change;        // g = share t, dg = share dt + change (t.dt) t
   real potential;            // whose derivative is g
 } Slide;
 
-// (E94) Friction of implicit steps at a node with velocity v, by a wall with normal n and velocity w: sets out, from
-// which the direction g of friction and its derivative follow. slow: the speed above which friction is Coulomb's;
-// below, it is smoothed.
+// (E94) For friction in implicit steps: sets out to the slip t of a node with velocity v along a wall with normal n and
+// velocity w, and to factors that give the direction g(t) of friction and its derivative. slow: the speed above which
+// friction is Coulomb's; below, it is smoothed.
 CQ_INLINE void slide(const double slow, const real n[CQ_DIM], const real w[CQ_DIM], const real v[CQ_DIM], Slide *out) {
   const real by = (real)(1 / slow);
   real normal = (real)0, square = (real)0, speed = (real)0;
@@ -123,8 +124,8 @@ CQ_INLINE void slide(const double slow, const real n[CQ_DIM], const real w[CQ_DI
   out->potential = square * by * ((real)1 - part * (real)(1.0 / 3));
 }
 
-// (E94) dg, the change of friction's direction g by a change dv of the node's velocity, at the state that slide has
-// set.
+// (E94) Sets out to dg, the change of friction's direction g (slide) by a change dv of the node's velocity. n: normal
+// of the wall.
 CQ_INLINE void slide_change(const Slide *at, const real n[CQ_DIM], const real dv[CQ_DIM], real out[CQ_DIM]) {
   real normal = (real)0, along = (real)0, dt[CQ_DIM];
   EACH(i) normal = normal + dv[i] * n[i];
@@ -158,8 +159,8 @@ typedef struct {
   real mass, normal[CQ_DIM], x[CQ_DIM], before[CQ_DIM], after[CQ_DIM];
 } Touch;
 
-// (E70) The numbers of one contact of one node, into out: impulse J = m (v' - v), its normal part N = n.J, its
-// tangential part J - N n, and N x, whose sum over nodes divided by that of N is the centre of pressure.
+// (E70) The impulse of one contact on one node, into out: J = m (v' - v), its normal part N = n.J, its tangential part
+// J - N n, and N x, whose sum over nodes divided by that of N is the centre of pressure.
 CQ_INLINE void contact_impulse(const Touch *t, real out[CONTACT_WIDTH]) {
   real normal = 0;
   EACH(i) out[CONTACT_IMPULSE + i] = t->mass * (t->after[i] - t->before[i]);
@@ -169,8 +170,8 @@ CQ_INLINE void contact_impulse(const Touch *t, real out[CONTACT_WIDTH]) {
   EACH(i) out[CONTACT_MOMENT + i] = normal * t->x[i];
 }
 
-// (E71) Adjoint of contact_impulse: adds the gradients of mass, normal, place and both velocities to grad, from
-// grad_out. Of the place x only nodes of a reference grid use the gradient, for others do not move.
+// (E71) Adjoint of contact_impulse: adds the gradients of mass, normal, position and of the velocities before and after
+// the contact to grad, from grad_out. Only nodes of reference grids, which move, use the gradient of the position x.
 CQ_INLINE void contact_impulse_adj(const Touch *t, Touch *grad, const real grad_out[CONTACT_WIDTH]) {
   real out[CONTACT_WIDTH], grad_normal = grad_out[CONTACT_NORMAL];
   contact_impulse(t, out);

@@ -1,5 +1,5 @@
-// lame: Lame's constants, which the laws work with, from the two constants of an elasticity. In
-// double: made once for a rollout.
+// lame: Lame's constants, which the laws work with, from Young's modulus and Poisson's ratio or from shear and bulk
+// modulus, each with its adjoint. In double: they are computed once for a rollout.
 #ifndef CQ_LAME_H
 #define CQ_LAME_H
 
@@ -22,7 +22,8 @@ static inline void cq_lame_adj(const double young, const double poisson, double 
 }
 
 // Lame's constants [stress] from a shear modulus and a bulk modulus K = lambda + 2 mu / 3 [stress]. volumetric: the
-// modulus of the Bonet-Wood term that E6 has for the same material; 0, without a slope, where both moduli are 0.
+// modulus of the Bonet-Wood term that cq_lame gives for the same material; 0, with a derivative of 0, where both moduli
+// are 0.
 static inline void cq_lame_of_moduli(const double shear, const double bulk, double *mu, double *lambda,
                                      double *volumetric) {
   *mu = shear;

@@ -75,9 +75,9 @@ CQ_LAW void law_grad_constants(const MaterialPoint *at, MaterialPoint *grad, con
   grad->c[LAME_VOLUMETRIC] += (real)power * volumetric_odd_power(e, power) * mat_dot(cof, grad_p);
 }
 
-// (E55) Adds grad_psi times the derivative of the energy density by the law's constants, `constants` in number, and
-// internal variables to grad. A law that is linear in its constants needs no code: the derivative by one is the energy
-// with that one 1 and the others 0. Another law has LAW_energy_grad.
+// (E55) Adds grad_psi times the derivatives of the energy density by the law's constants, of which there are
+// `constants`, and by its internal variables to grad. A law whose energy is linear in its constants needs no code: the
+// derivative by one is the energy with that one 1 and the others 0. Another law has LAW_energy_grad.
 CQ_LAW void law_energy_grad(const MaterialPoint *at, const int constants, MaterialPoint *grad, const Real grad_psi) {
   switch (at->law->kind) {
 #define CQ_LAW_CASE(ID, law, energy_grad, piola_zz, update, meaning) \
@@ -135,8 +135,8 @@ CQ_LAW void law_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, const
 
 // ---- after the step -------------------------------------------------------------------------------------------------
 
-// After a step: lets the law change F and the internal variables of a particle (return mapping of plastic laws, a
-// fluid's F), then Maxwell branches relax. In place; `at` has F of the end of the step.
+// After a step: lets the law change F and the internal variables of a particle (return mapping of plastic laws; a fluid
+// keeps only J), then relaxes Maxwell branches. In place; on entry at->f is F of the end of the step.
 CQ_LAW void material_update(MaterialPoint *at) {
   switch (at->law->kind) {
 #define CQ_LAW_CASE(ID, law, energy_grad, piola_zz, update, meaning) \
@@ -147,8 +147,8 @@ CQ_LAW void material_update(MaterialPoint *at) {
   if (at->law->branches) maxwell_update(at);
 }
 
-// Adjoint of material_update; at: before the update. grad->f and grad->internal: of what the update wrote on entry, of
-// what it read on return. Adds to the gradients of constants.
+// Adjoint of material_update; at: the particle before the update. grad->f and grad->internal: on entry the gradients of
+// F and internal variables after the update, on return of those before it. Adds to the gradients of constants.
 CQ_LAW void material_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
   switch (at->law->kind) {
 #define CQ_LAW_CASE(ID, law, energy_grad, piola_zz, update, meaning) \

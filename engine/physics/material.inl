@@ -29,16 +29,16 @@ CQ_LAW void law_grad_constants(const MaterialPoint *at, MaterialPoint *grad, con
 // (E55) grad->c += grad_psi dpsi/dc of the law's constants, `constants` in number, and the same of internal variables
 CQ_LAW void law_energy_grad(const MaterialPoint *at, int constants, MaterialPoint *grad, Real grad_psi);
 #if CQ_DIM == 2
-// (E52) Is the stress across the plane known, where plane strain holds F_zz at 1? Then p is P_zz of the law. That of a
-// fluid, and of solids that flow in the plane, is not.
+// (E52) Sets p to P_zz, the stress out of the plane in plane strain (F_zz = 1), and returns 1; returns 0 for a law that
+// has none: fluids, and solids that flow in the plane.
 CQ_LAW int law_piola_zz(const MaterialPoint *at, Real *p);
 CQ_LAW void law_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, Real grad_p);
 #endif
 // What a law does to F <- (I + dt C) F and to the internal variables, in place: return mapping, viscous flow, keeping J
 // alone. Only for materials that update (cq_material_updates).
 CQ_LAW void material_update(MaterialPoint *at);
-// at: before the update. grad: on entry the gradients of F and the internal variables after it, on return those before
-// it; grad->c is added to.
+// at: before the update. grad: on entry the gradients of F and the internal variables after the update, on return of
+// those before it; grad->c is added to.
 CQ_LAW void material_update_adj(const MaterialPoint *at, MaterialPoint *grad);
 
 // The power p of the Bonet-Wood term (E10) of a material: 2, 4, 6 or 8, or 0 if it has none.
@@ -57,7 +57,8 @@ CQ_RARE Real material_energy(const MaterialPoint *at) {
   return psi;
 }
 
-// Sets p to the first Piola-Kirchhoff stress P = dpsi/dF of a particle, with Maxwell branches, without viscosity.
+// Sets p to the first Piola-Kirchhoff stress P = dpsi/dF of a particle: of its law and its Maxwell branches, without
+// viscosity.
 CQ_RARE void material_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   law_stress(at, p);
   if (at->law->branches) maxwell_stress(at, at->f, p);
@@ -71,8 +72,8 @@ CQ_RARE void material_stress_derivative(const MaterialPoint *at, const Real df[C
   if (at->law->branches) maxwell_stress(at, df, dp);
 }
 
-// Adjoint of material_stress: grad->f += dP(grad_p), and adds the derivatives of <P, grad_p> by constants and internal
-// variables to grad.
+// Adjoint of material_stress, grad_p = dL/dP: grad->f += dP(grad_p), and adds the derivatives of <P, grad_p> by
+// constants and internal variables to grad.
 CQ_RARE void material_stress_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
   Real dp[CQ_DIM][CQ_DIM];
   material_stress_derivative(at, grad_p, dp);
@@ -111,22 +112,22 @@ CQ_RARE void material_kirchhoff_plain_adj(const MaterialPoint *at, MaterialPoint
 // The step spends most of its arithmetic here. A law that is used much may write tau without P, and keep for its
 // adjoint what is dear; tests hold it to the plain form. Everything of it is inlined.
 
-// Is P of a material inlined in steps on a reference grid? 1 yes, 0: they call law_stress. A viscosity is added beside
-// it.
+// Has a material's law an inlined P (neo-Hookean, fixed corotated, linear) for total Lagrangian steps,
+// material_piola_of? 1 yes; 0: the step calls piola_of_law. A viscosity may stand beside the law.
 CQ_INLINE int material_has_fused_piola(const cq_material *law) {
   const int kind = law->kind;
   return !law->branches &&
          (kind == CQ_MATERIAL_NEO_HOOKEAN || kind == CQ_MATERIAL_COROTATED || kind == CQ_MATERIAL_LINEAR);
 }
-// Is tau of a material inlined in steps on the spatial grid (material_kirchhoff_fused)? 1 yes, 0: they call
+// Has a material an inlined Kirchhoff stress tau for MPM steps, material_kirchhoff_fused? 1 yes; 0: the step calls
 // material_kirchhoff_plain.
 CQ_INLINE int material_is_fused(const cq_material *law) { return !law->viscous && material_has_fused_piola(law); }
 
 // constants that a fused law reads
 enum { FUSED_SLOTS = LAME_COUNT };
 
-// Sets kept, which the stress of a fused law and its adjoint both read: log J for neo-Hookean (kind), the rotation R
-// of F for fixed corotated. jac: det F.
+// Sets kept to the costly terms that the stress of a law with a fused form and its adjoint share: log J for neo-Hookean
+// (kind), the rotation R of F for fixed corotated. jac: det F.
 CQ_INLINE void material_keep(const int kind, const Real f[CQ_DIM][CQ_DIM], const Real jac, MaterialKept *kept) {
   kept->log_jac = jac;
   EACH(i) EACH(j) kept->rotation[i][j] = f[i][j];
@@ -134,7 +135,8 @@ CQ_INLINE void material_keep(const int kind, const Real f[CQ_DIM][CQ_DIM], const
   if (kind == CQ_MATERIAL_COROTATED) polar(f, kept->rotation);
 }
 
-// Sets tau to the Kirchhoff stress P F^T of a particle of a fused law; returns det F, and sets kept for the adjoint.
+// Sets tau to the Kirchhoff stress P F^T of a particle whose law has an inlined form (material_is_fused); returns det
+// F, and sets kept for the adjoint.
 CQ_INLINE Real material_kirchhoff_fused(const MaterialPoint *at, MaterialKept *kept, Real tau[CQ_DIM][CQ_DIM]) {
   const int kind = at->law->kind, power = material_power(at->law);
   const Real jac = mat_det(at->f);
@@ -178,7 +180,8 @@ CQ_INLINE void material_kirchhoff_fused_adj(const MaterialPoint *at, const Mater
 // ---- P of the laws that have a fused form --------------------------------------------------------------------------
 // Steps on a reference grid inline them: kind is a number in the source.
 
-// Sets p to the first Piola-Kirchhoff stress P of a fused law, with the Bonet-Wood term. kind: that of the law.
+// Sets p to the first Piola-Kirchhoff stress P, with the Bonet-Wood term, of a law with an inlined form
+// (material_has_fused_piola). kind: the law, a constant where this is inlined.
 CQ_INLINE void material_piola_of(const int kind, const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   const int power = material_power(at->law);
   if (kind == CQ_MATERIAL_NEO_HOOKEAN) neo_hookean_stress(at, p);
@@ -190,7 +193,7 @@ CQ_INLINE void material_piola_of(const int kind, const MaterialPoint *at, Real p
   volumetric_stress(power, at->c[LAME_VOLUMETRIC], mat_det_of(at->f, cof), cof, p);
 }
 
-// Adjoint of material_piola_of: grad->f += dP(grad_p), grad->c += <dP/dc, grad_p>.
+// Adjoint of material_piola_of, grad_p = dL/dP: grad->f += dP(grad_p), grad->c += <dP/dc, grad_p>.
 CQ_INLINE void material_piola_of_adj(const int kind, const MaterialPoint *at, MaterialPoint *grad,
                                      const Real grad_p[CQ_DIM][CQ_DIM]) {
   const int power = material_power(at->law);

@@ -1,13 +1,15 @@
 // piola: P of any elastic law at a point of a reference grid, with its adjoint; and the velocity gradient in space from
 // that in the undeformed body.
 
-// What the rate of a particle does over a span of time h that ends at F, in implicit steps (E132): A = I - h C, its
-// determinant and inverse G; E = D + h L L^T / 2, L = C G; and S, the part of E that changes shape.
+// Finite deformation of a particle over the time h of an implicit step that ends at F (E132), from the velocity
+// gradient C at its end: A = I - h C, with its cofactors, determinant and inverse G; L = C G; the strain rate E = D + h
+// L L^T / 2, D = sym(L); and `shape`, S, the deviator of E.
 typedef struct {
   Real cof[CQ_DIM][CQ_DIM], det, g[CQ_DIM][CQ_DIM], l[CQ_DIM][CQ_DIM], e[CQ_DIM][CQ_DIM], shape[CQ_DIM][CQ_DIM];
 } Span;
 
-// (E132) Sets s to what the rate of a particle does over a span of time.
+// (E132) Sets s to the finite deformation of a particle over the last `span` of time [time], from at->rate, the
+// velocity gradient at its end: what the viscosity of an implicit step depends on.
 CQ_INLINE void span_of(const MaterialPoint *at, const real span, Span *s) {
   Real a[CQ_DIM][CQ_DIM], ll[CQ_DIM][CQ_DIM];
   EACH(i) EACH(j) a[i][j] = (real)(i == j) - span * at->rate[i][j];
@@ -21,15 +23,16 @@ CQ_INLINE void span_of(const MaterialPoint *at, const real span, Span *s) {
   viscous_rate(s->e, s->shape);
 }
 
-// (E132) The potential of a particle's viscosity over a span of time, by undeformed volume.
+// (E132) The incremental potential of a particle's viscosity over an implicit step of duration `span`, for each unit of
+// undeformed volume: part of the energy that the step minimises.
 CQ_INLINE Real span_potential(const MaterialPoint *at, const real span) {
   Span s;
   span_of(at, span, &s);
   return at->extra[0] * span * mat_det(at->f) * s.det * mat_dot(s.e, s.shape);
 }
 
-// (E42, E132) Sets out to D of the viscous stress 2 eta J D: the part of the rate that changes shape, as it is over a
-// span of time that ends at F; 0: rate and F are of one state.
+// (E42, E132) Sets out to D of the viscous stress 2 eta J D: the deviatoric strain rate, over an implicit step of
+// duration `span` that ends at F; span 0: the deviator of sym(C) of the present state, as in explicit steps.
 CQ_INLINE void piola_rate(const MaterialPoint *at, const real span, Real out[CQ_DIM][CQ_DIM]) {
   if (!(span > (real)0)) {
     viscous_rate(at->rate, out);
@@ -42,7 +45,7 @@ CQ_INLINE void piola_rate(const MaterialPoint *at, const real span, Real out[CQ_
   EACH(i) EACH(j) out[i][j] = s.det * (s.shape[i][j] + (real)2 * span * t[i][j]);
 }
 
-// Adjoint of piola_rate: sets back to dL/dC from grad = dL/dD.
+// Adjoint of piola_rate: sets back to dL/dC, C = at->rate, from grad = dL/dD. F is not in D.
 CQ_INLINE void piola_rate_adj(const MaterialPoint *at, const real span, const Real grad[CQ_DIM][CQ_DIM],
                               Real back[CQ_DIM][CQ_DIM]) {
   if (!(span > (real)0)) {
@@ -69,7 +72,8 @@ CQ_INLINE void piola_rate_adj(const MaterialPoint *at, const real span, const Re
   EACH(i) EACH(j) back[i][j] -= span * of_det * s.cof[i][j];
 }
 
-// (E42, E132) Adds P of the viscosity to p: tau F^-T = 2 eta J D F^-T = 2 eta D cof(F).
+// (E42, E132) Adds the first Piola-Kirchhoff stress of a particle's viscosity to p: tau F^-T = 2 eta J D F^-T = 2 eta D
+// cof(F). span: as in piola_rate.
 CQ_INLINE void viscous_piola(const MaterialPoint *at, const real span, Real p[CQ_DIM][CQ_DIM]) {
   Real rate[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
   piola_rate(at, span, rate);
@@ -78,8 +82,8 @@ CQ_INLINE void viscous_piola(const MaterialPoint *at, const real span, Real p[CQ
   EACH(i) EACH(j) p[i][j] += (real)2 * at->extra[0] * t[i][j];
 }
 
-// Adjoint of viscous_piola: adds to grad the gradients of F, rate and viscosity. With B = dL/dP it gives dL/deta =
-// 2 <D, B cof^T>, dL/dD = 2 eta B cof^T, and the cofactors 2 eta D B, whose derivative is its own adjoint.
+// Adjoint of viscous_piola: adds the gradients of F, rate and viscosity to grad, from B = grad_p = dL/dP. dL/deta = 2
+// <D, B cof^T>, dL/dD = 2 eta B cof^T, and the cofactors get 2 eta D B, whose derivative is its own adjoint.
 CQ_INLINE void viscous_piola_adj(const MaterialPoint *at, const real span, MaterialPoint *grad,
                                  const Real grad_p[CQ_DIM][CQ_DIM]) {
   Real rate[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM];
@@ -95,22 +99,23 @@ CQ_INLINE void viscous_piola_adj(const MaterialPoint *at, const real span, Mater
   EACH(i) EACH(j) grad->f[i][j] += twice * back[i][j];
 }
 
-// Sets p to the first Piola-Kirchhoff stress P of a particle of any law, with Maxwell branches and viscosity. span: of
-// piola_rate.
+// Sets p to the first Piola-Kirchhoff stress P of a particle of any law, with Maxwell branches and viscosity, for total
+// Lagrangian steps. span: as in piola_rate.
 CQ_INLINE void piola_of_law(const MaterialPoint *at, const real span, Real p[CQ_DIM][CQ_DIM]) {
   material_stress(at, p);
   if (at->law->viscous) viscous_piola(at, span, p);
 }
 
-// Adjoint of piola_of_law: adds to the gradients of F, rate, constants and internal variables, from grad_p = dL/dP.
+// Adjoint of piola_of_law: adds the gradients of F, rate, constants and internal variables to grad, from grad_p =
+// dL/dP.
 CQ_INLINE void piola_of_law_adj(const MaterialPoint *at, const real span, MaterialPoint *grad,
                                 const Real grad_p[CQ_DIM][CQ_DIM]) {
   material_stress_adj(at, grad, grad_p);
   if (at->law->viscous) viscous_piola_adj(at, span, grad, grad_p);
 }
 
-// (E114) The velocity gradient in space C = W H^-1, into rate. slope: W = sum v (x) grad N, the gradient by undeformed
-// places; stretch: H = I + sum u (x) grad N, the deformation since then.
+// (E114) Sets rate to the spatial velocity gradient C = W H^-1. slope: W = sum v_i (x) grad N_i, by undeformed
+// positions; stretch: H = I + sum u_i (x) grad N_i, the deformation since the reference state.
 CQ_INLINE void rate_in_space(const Real slope[CQ_DIM][CQ_DIM], const Real stretch[CQ_DIM][CQ_DIM],
                              Real rate[CQ_DIM][CQ_DIM]) {
   Real cof[CQ_DIM][CQ_DIM];

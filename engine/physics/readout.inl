@@ -13,21 +13,20 @@ typedef struct {
   Real x[CQ_DIM], v[CQ_DIM], c[CQ_DIM][CQ_DIM];
 } ReadoutPoint;
 
-// Makes a loaded particle one of this material: sets its law, and its constants from slot {at->slots}, in the order of
-// the material's slots. C becomes the rate where the material is viscous. Positions, C and F are loaded before.
+// Sets the material of a loaded particle: its law, and its constants from slot {at->slots}, in the order of
+// cq_material_slots. C becomes the rate where the material is viscous. Positions, C and F are loaded before.
 CQ_INLINE void readout_as(ReadoutPoint *at, const cq_material *material, const Real *slot) {
   at->material.law = material;
   for (int k = 0; k < at->slots; k++) *material_slot(material, &at->material, k) = slot[k];
   if (material->viscous) EACH(i) EACH(j) at->material.rate[i][j] = at->c[i][j];
 }
 
-// Sets grad to zero, with the law of the particle. Ends with readout_grad_end.
+// Before readout_adj: sets grad to zero, with the law of the particle. readout_grad_end follows readout_adj.
 CQ_INLINE void readout_grad_begin(const ReadoutPoint *at, ReadoutPoint *grad) {
   memset((void *)grad, 0, sizeof *grad);
   grad->material.law = at->material.law;
 }
-// After the adjoint of a readout: where the material is viscous, adds the gradient of its rate to that of C, which it
-// is.
+// After readout_adj: where the material is viscous, adds the gradient of its rate to that of C, since the rate is C.
 CQ_INLINE void readout_grad_end(ReadoutPoint *grad) {
   if (grad->material.law->viscous) EACH(i) EACH(j) grad->c[i][j] += grad->material.rate[i][j];
 }
@@ -49,8 +48,9 @@ CQ_RARE void readout_energy_adj(const ReadoutPoint *at, MaterialPoint *grad, con
 // ---- stress ---------------------------------------------------------------------------------------------------------
 
 #if CQ_DIM == 2
-// (E52) The share of -eta tr(C) that viscosity adds to the Cauchy stress sigma_zz. known: 1, P_zz of the law is known:
-// 2/3, as in plane strain (E42); 0, sigma_zz is half the trace in the plane, which has -1/3 of it already: 1.
+// (E52) The factor of -eta tr(C) by which viscosity adds to the Cauchy stress sigma_zz of a 2D particle. known 1 (P_zz
+// of the law is known): 2/3, as in plane strain (E42); known 0: 1, since sigma_zz is then half the trace in the plane,
+// which has eta tr(C) / 3.
 CQ_INLINE real readout_viscous_across(const int known) { return known ? (real)(2.0 / 3) : (real)1; }
 #endif
 
@@ -74,8 +74,8 @@ CQ_RARE void readout_cauchy_adj(const MaterialPoint *at, MaterialPoint *grad, co
   material_kirchhoff_plain_adj(at, grad, grad_tau);
 }
 
-// (E51) Returns the von Mises stress of a particle, and sets the deviator of its Cauchy stress in space: s, along the
-// axes, and in 2D across, out of the plane.
+// (E51) Returns the von Mises stress of a particle, and sets the deviator of its Cauchy stress: s along the axes, and
+// in 2D `across` out of the plane.
 CQ_RARE Real readout_von_mises(const MaterialPoint *at, Real s[CQ_DIM][CQ_DIM], Real *across) {
   const Real jac = readout_cauchy(at, s);
   Real trace = mat_trace(s), sum = jac * (real)0;
@@ -130,10 +130,12 @@ CQ_RARE void readout_von_mises_adj(const MaterialPoint *at, MaterialPoint *grad,
 
 // ---- motion: with quadratic splines the affine velocity C stands for a spread of dx^2/4 of the particle's mass ------
 
-// The second moment dx^2/4 of a quadratic B-spline along an axis [length^2], by which C has inertia (E53).
+// The second moment dx^2/4 of a quadratic B-spline along an axis [length^2]: the inertia of the affine velocity C for
+// each unit of mass (E53).
 CQ_INLINE real readout_spread(const ReadoutPoint *at) { return (real)0.25 * at->dx * at->dx; }
 
-// (E53) The kinetic energy of a particle for each unit of mass, with that of C: (|v|^2 + dx^2/4 |C|^2) / 2.
+// (E53) The kinetic energy of a particle for each unit of mass, with that of its affine velocity C: (|v|^2 + dx^2/4
+// |C|^2) / 2.
 CQ_INLINE Real readout_kinetic(const ReadoutPoint *at) {
   Real sum = readout_spread(at) * mat_dot(at->c, at->c);
   EACH(i) sum += at->v[i] * at->v[i];
@@ -151,8 +153,8 @@ CQ_INLINE Real readout_speed(const ReadoutPoint *at) {
 #define READOUT_AXES(k, a, b) const int a = CQ_DIM == 2 ? 0 : ((k) + 1) % 3, b = CQ_DIM == 2 ? 1 : ((k) + 2) % 3
 enum { READOUT_TURNS = CQ_DIM == 2 ? 1 : 3 };
 
-// (E54) The angular momentum of a particle about the origin for each unit of mass, with that of C: one number in 2D,
-// three in 3D.
+// (E54) The angular momentum of a particle about the origin for each unit of mass, with that of its affine velocity C:
+// one number in 2D, three in 3D.
 CQ_INLINE void readout_angular(const ReadoutPoint *at, Real out[READOUT_WIDTH]) {
   for (int k = 0; k < READOUT_TURNS; k++) {
     READOUT_AXES(k, a, b);

@@ -32,7 +32,7 @@ typedef struct Source {
   Real arm[CQ_DIM], mass, volume, v[CQ_DIM], c[CQ_DIM][CQ_DIM], tau[CQ_DIM][CQ_DIM], force[CQ_DIM];
 } Source;
 
-// Sets all numbers of grad, the gradient of a Source, to zero. zero: a 0 of all lanes.
+// Sets the gradient of a Source to zero. zero: a Real of 0 in all lanes.
 CQ_INLINE void source_clear(Source *grad, const Real zero) {
   grad->mass = grad->volume = zero;
   EACH(i) {
@@ -41,7 +41,8 @@ CQ_INLINE void source_clear(Source *grad, const Real zero) {
   }
 }
 
-// (E4) What a particle gives to its nodes in P2G, into give: node o gets the momentum w (q + b o) and the mass w m.
+// (E4) What a particle gives to its nodes in P2G, into give: the node at offset o gets the momentum w (q + b o) and the
+// mass w m. p->arm: from the particle to the middle node of its stencil, in cells.
 //   b = dx (m C - 4/dx^2 dt V tau),  q = m v + dt f + b arm
 CQ_INLINE void transfer_to_grid(const GridStep *step, const Source *p, Exchange *give) {
   const real dx = step->dx, dt = step->dt;
@@ -57,8 +58,9 @@ CQ_INLINE void transfer_to_grid(const GridStep *step, const Source *p, Exchange 
   give->m = p->mass;
 }
 
-// (E16, E17) Adjoint of transfer_to_grid: adds to grad from sums, those of dL/dp and dL/dm over the particle's nodes,
-// with weights w. grad->arm gets the gradient of the arm without that of the weights.
+// (E16, E17) Adjoint of transfer_to_grid: adds to grad from sums, the weighted sums of dL/dp and dL/dm over the
+// particle's nodes. give: as transfer_to_grid set it. grad->arm gets the gradient of the arm without that of the
+// weights.
 CQ_INLINE void transfer_to_grid_adj(const GridStep *step, const Source *p, const Exchange *give, Source *grad,
                                     const Sums *sums) {
   const real dx = step->dx, dt = step->dt, stress = (real)-4 / dx * dt;
@@ -80,8 +82,8 @@ CQ_INLINE void transfer_to_grid_adj(const GridStep *step, const Source *p, const
   grad->volume += stress * mat_dot(p->tau, gb);
 }
 
-// (E13) State of a particle after G2P from sums, those over its nodes' velocities with weights w; of the state before
-// it reads x and F.
+// (E13) State of a particle after G2P from sums, the weighted sums over its nodes' velocities; of the state before it
+// reads x and F. arm: from the particle to the middle node, in cells.
 //   v' = n0, C' = 4/dx (n1 + n0 arm^T), F' = (I + dt C') F, x' = x + dt v'
 CQ_INLINE void transfer_to_particle(const GridStep *step, const Real arm[CQ_DIM], const Sums *sums,
                                     const State *before, State *after) {
@@ -93,8 +95,8 @@ CQ_INLINE void transfer_to_particle(const GridStep *step, const Real arm[CQ_DIM]
   EACH(i) EACH(j) after->f[i][j] = before->f[i][j] + dt * after->f[i][j];
 }
 
-// (E15) First half of the adjoint of transfer_to_particle, before the sums over nodes: sets q = dL/dn0 and b = dL/dn1
-// of give, which the nodes receive. f: F before the step.
+// (E15) First half of the adjoint of transfer_to_particle, before P2G of adjoints: sets q = dL/dn0 and b = dL/dn1 of
+// give, of which the node at offset o gets w (q + b o). f: F before the step.
 CQ_INLINE void transfer_to_particle_adj(const GridStep *step, const Real arm[CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
                                         const State *grad_after, Exchange *give) {
   const real dx = step->dx, dt = step->dt;
@@ -109,8 +111,9 @@ CQ_INLINE void transfer_to_particle_adj(const GridStep *step, const Real arm[CQ_
   }
 }
 
-// (E18, E19) Second half, after the nodes. grad_f: dL/dF' on entry, dL/dF on return. Adds the gradient of the arm
-// without that of the weights to grad_arm: dL/darm_j += sum_i dL/dn1_ij n0_i, with n0 = v'.
+// (E18, E19) Second half of the adjoint of transfer_to_particle; give: of the first half. grad_f: dL/dF' on entry,
+// dL/dF on return. Adds the gradient of the arm without that of the weights to grad_arm: dL/darm_j += sum_i dL/dn1_ij
+// n0_i, n0 = v'.
 CQ_INLINE void transfer_to_particle_adj_rest(const GridStep *step, const State *after, const Exchange *give,
                                              Real grad_arm[CQ_DIM], Real grad_f[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) grad_arm[j] += give->b[i][j] * after->v[i];
@@ -121,8 +124,8 @@ CQ_INLINE void transfer_to_particle_adj_rest(const GridStep *step, const State *
 
 // ---- unresolved motion ----------------------------------------------------------------------------------------------
 
-// (E121) What a particle gives to the momentum of its nodes before stress and forces, into give: q = m v + b arm, b =
-// dx m C. give->m stays as it is.
+// (E121) What a particle gives to the momentum of its nodes before stress and forces, for the motion that the grid
+// resolves, into give: q = m v + b arm, b = dx m C. give->m stays as it is.
 CQ_INLINE void transfer_inertia(const GridStep *step, const Source *p, Exchange *give) {
   EACH(i) {
     Real s = p->mass * p->v[i];
@@ -182,15 +185,16 @@ CQ_INLINE void step_turn_adj(const real dt, const Real c[CQ_DIM][CQ_DIM], Real g
   EACH(i) EACH(j) grad_c[i][j] += (real)0.25 * dt * (a[i][j] - a[j][i]);
 }
 
-// (E121) Sets out to v~ and C~ of a particle, the motion that the grid resolves, from the sums over its nodes'
-// velocities v~_i (as E13).
+// (E121) Sets out to v~ and C~ of a particle, the motion that the grid resolves, from the weighted sums over its nodes'
+// velocities v~_i before stress and forces (as E13). arm: from the particle to the middle node, in cells.
 CQ_INLINE void motion_seen(const GridStep *step, const Real arm[CQ_DIM], const Sums *sums, Motion *out) {
   EACH(i) out->v[i] = sums->n0[i];
   EACH(i) EACH(j) out->c[i][j] = (real)4 / step->dx * (sums->n1[i][j] + sums->n0[i] * arm[j]);
 }
 
-// (E124) First half of the adjoint of motion_seen, before the nodes: sets q = dL/dn0 and b = dL/dn1 of give, which the
-// nodes receive. grad_kept: dL/d(b r) and dL/d(b S), b = step->keep.
+// (E124) First half of the adjoint of motion_seen, before the nodes: sets q = dL/dn0 and b = dL/dn1 of give, of which
+// the node at offset o gets w (q + b o). grad_kept: dL/d(b r) and dL/d(b S) of keep_unresolved, there with b =
+// step->keep.
 CQ_INLINE void motion_seen_adj(const GridStep *step, const Real arm[CQ_DIM], const Motion *grad_kept, Exchange *give) {
   EACH(i) {
     Real s = -step->keep * grad_kept->v[i];
@@ -202,8 +206,9 @@ CQ_INLINE void motion_seen_adj(const GridStep *step, const Real arm[CQ_DIM], con
   }
 }
 
-// (E124) Second half, after the nodes: adds the gradients of v and C before the step, of which r and S are what
-// remains, and of the arm, to grad. grad_kept as in motion_seen_adj; kept: b r; v: the velocity before.
+// (E124) Second half, after the nodes: adds to grad the gradients of v and C before the step, whose unresolved parts
+// are r and S, and of the arm. grad_kept as in motion_seen_adj; kept: b r (kept_velocity); v: the velocity before the
+// step.
 CQ_INLINE void motion_seen_adj_rest(const GridStep *step, const Motion *grad_kept, const Real kept[CQ_DIM],
                                     Source *grad, const Real v[CQ_DIM]) {
   EACH(i) {
@@ -257,8 +262,8 @@ CQ_INLINE void keep_unresolved_adj(const GridStep *step, const Motion *moved, co
   }
 }
 
-// (E123) b r = b (v - v~), the unresolved velocity that a step kept, turned back: Q^T (v'' - v'), from the motion
-// before (moved: v', C') and after it was added (after: v'', C'').
+// (E123) Sets out to b r = b (v - v~), the unresolved velocity that a step kept, in the frame before its turn: Q^T (v''
+// - v'). moved: v', C' before that motion was added; after: v'', C'' with it.
 CQ_INLINE void kept_velocity(const GridStep *step, const Motion *moved, const Motion *after, Real out[CQ_DIM]) {
   Real q[CQ_DIM][CQ_DIM];
   step_turn(step->dt, moved->c, q);

@@ -14,7 +14,8 @@ typedef struct share {
   _Atomic int32_t next;          // first row that nobody has taken
 } share;
 
-// A thread's work: takes one band of rows of the share after another until none is left; returns NULL.
+// The body of a drawing thread. argument: a `share`, which all threads have in common; takes one band of rows after
+// another from it and calls its function on the band, until no rows are left. Returns NULL.
 static void *work(void *argument) {
   share *s = argument;
   for (;;) {
@@ -24,8 +25,7 @@ static void *work(void *argument) {
   }
 }
 
-// The number of threads to draw with: as wanted, or one for each core that this process may use for 0; at most
-// THREADS_MAX.
+// The number of threads to draw with, at most THREADS_MAX: `wanted`; if below 1, one for each core of this process.
 int32_t thread_count(int32_t wanted) {
   cpu_set_t cores;
   int32_t count = wanted;

@@ -8,7 +8,7 @@ static int32_t place_of(const bins *b, int d, double x) {
   return i > 0 ? (i < b->count[d] ? (int32_t)i : b->count[d] - 1) : 0;
 }
 
-// The number of the bin that a place lies in, or of the nearest one.
+// The index of the bin that place x {dim} lies in, last axis fastest; of the nearest bin for places outside.
 static int64_t bin_of(const bins *b, const double *x) {
   int64_t k = 0;
   for (int d = 0; d < b->dim; d++) k = k * b->count[d] + place_of(b, d, x[d]);
@@ -21,8 +21,9 @@ static int is_place(const double *x, int dim) {
   return 1;
 }
 
-// Sorts n particles at position {n, dim} into bins of a size, for bins_visit; larger ones if there would be many more
-// than particles. Places that are not finite are in none. CQ_OK or CQ_MEMORY.
+// Fills *b with cubic bins of side `size` [length] and sorts n particles at position {n, dim} into them, for
+// bins_visit. Bins are larger if there would be many more bins than particles. Particles at places that are not finite
+// are in no bin. CQ_OK or CQ_MEMORY.
 cq_status bins_fill(bins *b, int32_t dim, int32_t n, const double *position, double size) {
   double upper[3] = { 0 };
   *b = (bins){ .dim = dim, .count = { 1, 1, 1 }, .size = size };
@@ -67,7 +68,8 @@ void bins_free(bins *b) {
   *b = (bins){ 0 };
 }
 
-// Calls visit(context, particle, distance) for each particle within a radius of a place, always in the same order.
+// Calls visit(context, particle, distance) for each particle within `radius` [length] of `place`, always in the same
+// order. position {n, dim}: as given to bins_fill.
 void bins_visit(const bins *b, const double *position, const double place[3], double radius,
                 void (*visit)(void *context, int32_t particle, double distance), void *context) {
   int32_t lo[3] = { 0 }, hi[3] = { 0 };

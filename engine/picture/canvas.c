@@ -1,12 +1,12 @@
-// The canvas: memory, background, the coverage mask, and the way from samples to pixels.
+// canvas: memory, background, the coverage mask, and the conversion from samples to pixels.
 #include "picture.h"
 #include <math.h>
 #include <string.h>
 
 enum { SIDE_MAX = 8192, SAMPLES_MAX = 4 };
 
-// Makes a picture of width x height pixels with samples^2 of each, transparent, into *picture, NULL on failure. CQ_OK,
-// CQ_MEMORY, or CQ_INVALID for sizes that are not allowed.
+// Sets *picture to a new, transparent picture of width x height pixels, each the mean of samples x samples samples
+// (supersampling); to NULL on failure. CQ_OK, CQ_MEMORY, or CQ_INVALID for sizes that are not allowed.
 cq_status cq_picture_create(int32_t width, int32_t height, int32_t samples, cq_picture **picture) {
   *picture = NULL;
   if (width < 1 || height < 1 || width > SIDE_MAX || height > SIDE_MAX)
@@ -44,10 +44,10 @@ void cq_picture_destroy(cq_picture *p) {
   cq_free(p);
 }
 
-// Sets the number of threads that draw; 0: one for each core. The picture does not depend on it.
+// Sets the number of threads that draw; 0: one for each core. What is drawn does not depend on it.
 void cq_picture_threads(cq_picture *p, int32_t threads) { p->threads = thread_count(threads); }
 
-// The background colour of row y [sample], premultiplied, mixed from those at top and bottom.
+// The premultiplied background colour of row y [sample], mixed linearly from the colours at top and bottom.
 uint32_t background_at(const cq_picture *p, int32_t y) {
   double t = ((double)y + 0.5) / p->h;
   uint32_t mixed = 0;
@@ -58,8 +58,7 @@ uint32_t background_at(const cq_picture *p, int32_t y) {
   return premultiply(mixed, 255);
 }
 
-// Forgets everything drawn, the view and the camera, and fills the canvas with a vertical gradient of two colours
-// 0xRRGGBBAA.
+// Forgets drawings, view and camera, and fills the canvas with a vertical gradient of two colours 0xRRGGBBAA.
 void cq_picture_background(cq_picture *p, uint32_t top, uint32_t bottom) {
   p->top = top;
   p->bottom = bottom;
@@ -72,16 +71,16 @@ void cq_picture_background(cq_picture *p, uint32_t top, uint32_t bottom) {
   }
 }
 
-// From now on coordinates are those of a plane with y up: pixel = scale * (x - left), height - scale * (y - bottom).
-// scale 0: pixels again.
+// Sets the coordinates of 2D drawing to those of a plane with y up: (x, y) is drawn at pixel scale * (x - left),
+// height - scale * (y - bottom). scale 0: to pixels, y down.
 void cq_picture_view(cq_picture *p, double scale, double left, double bottom) {
   p->scale = scale;
   p->left = left;
   p->lower = bottom;
 }
 
-// Widens the box of the coverage mask that is in use to x0, y0, x1, y1 [sample], so that mask_paint visits no more than
-// that.
+// Extends p->box, the used part of the coverage mask, by the rectangle x0, y0 to x1, y1 [sample]; mask_paint visits
+// only this box. Called before a shape is added to the mask.
 void mask_touch(cq_picture *p, double x0, double y0, double x1, double y1) {
   int32_t box[4] = {clamp_index(floor(x0), p->w), clamp_index(floor(y0), p->h), clamp_index(ceil(x1), p->w),
                     clamp_index(ceil(y1), p->h)};
@@ -91,7 +90,8 @@ void mask_touch(cq_picture *p, double x0, double y0, double x1, double y1) {
   }
 }
 
-// Blends a colour 0xRRGGBBAA into the canvas by the coverage mask, and clears the mask.
+// Blends a colour 0xRRGGBBAA over the canvas where the coverage mask is not 0, in proportion to the mask, and clears
+// the mask. Called after all shapes of one colour were added to the mask.
 void mask_paint(cq_picture *p, uint32_t rgba) {
   for (int32_t y = p->box[1]; y < p->box[3]; y++) {
     uint8_t *mask = p->mask + (size_t)y * (size_t)p->w;
@@ -105,8 +105,8 @@ void mask_paint(cq_picture *p, uint32_t rgba) {
   p->box[2] = p->box[3] = 0;
 }
 
-// Copies a picture of as many samples onto another, its upper left corner at pixel (x, y); the rest that does not fit
-// is cut off. CQ_OK, or CQ_INVALID for other samples or a corner outside.
+// Copies the picture `from` onto p, its upper left corner at pixel (x, y) of p; parts that do not fit are cut off.
+// CQ_OK, or CQ_INVALID if the two differ in samples for a pixel, or for a negative x or y.
 cq_status cq_picture_paste(cq_picture *p, const cq_picture *from, int32_t x, int32_t y) {
   if (p->samples != from->samples)
     return cq_fail(CQ_INVALID,
@@ -129,7 +129,7 @@ typedef struct developing {
   uint8_t *rgba;
 } developing;
 
-// Sums the samples of the pixel at x, y: red and blue in one word, green and alpha in another, 16 bits each.
+// Sums the samples of the pixel at x, y: red and blue into one word, green and alpha into another, 16 bits each.
 static void sum_samples(const cq_picture *p, int32_t x, int32_t y, uint32_t *red_blue, uint32_t *green_alpha) {
   *red_blue = *green_alpha = 0;
   for (int32_t j = 0; j < p->samples; j++) {
@@ -141,8 +141,8 @@ static void sum_samples(const cq_picture *p, int32_t x, int32_t y, uint32_t *red
   }
 }
 
-// Sets the pixels of rows [first, last) to the means of their samples: supersampling's last step. context: a
-// `developing`.
+// Sets the pixels of rows [first, last) to the means of their samples, in colours that are not multiplied by alpha; the
+// band function of cq_picture_pixels. context: a `developing`.
 static void develop(void *context, int32_t first, int32_t last) {
   const developing *d = context;
   const cq_picture *p = d->picture;
@@ -166,7 +166,7 @@ static void develop(void *context, int32_t first, int32_t last) {
     }
 }
 
-// Copies the picture as pixels {height, width, 4}, the top row first, colours not multiplied by alpha.
+// Sets rgba {height, width, 4} to the picture's pixels, the top row first, colours not multiplied by alpha.
 void cq_picture_pixels(const cq_picture *p, uint8_t *rgba) {
   developing d = { p, rgba };
   in_bands(p->threads, p->height, BAND, develop, &d);

@@ -8,7 +8,8 @@
 // [sample] a cell of the plane that is larger has colours that pass into its neighbours'
 #define BLEND 6
 
-// Sets out {vertices} to the colour of each vertex, the mean of those of the particles that carry it, by weight.
+// Sets out {vertices} to the colour of each vertex of a skin: the mean of the colours rgba {n} of the particles that
+// the vertex moves with, by their weights.
 static void mix_colours(const cq_skin *s, const uint32_t *rgba, uint32_t *out) {
   for (int64_t v = 0; v < s->vertex_count; v++) {
     float sum[4] = { 0 }, weight = 0;
@@ -24,7 +25,8 @@ static void mix_colours(const cq_skin *s, const uint32_t *rgba, uint32_t *out) {
 
 // ---- space ----------------------------------------------------------------------------------------------------------
 
-// Draws the particles that flow or are alone as balls in space. CQ_OK or CQ_MEMORY.
+// Draws in 3D, as balls, the particles that belong to no surface: liquids, and particles that have lost their
+// neighbours. position {n, 3}, rgba {n}: of all particles. CQ_OK or CQ_MEMORY.
 static cq_status draw_balls(cq_picture *p, const cq_skin *s, const double *position, const uint32_t *rgba) {
   double *centre = cq_alloc((size_t)s->n + 1, 4 * sizeof *centre, "particles of a picture"),
          *radius = centre + 3 * s->n;
@@ -49,8 +51,8 @@ static double length2(const double *a, const double *b) {
   return dot3(v, v);
 }
 
-// Draws the faces of a body's surface in space, two triangles for each quad, with their normals and colours: those of
-// the vertices, `mixed`, or if that is NULL of the particles. CQ_OK or CQ_MEMORY.
+// Draws the faces of a body's surface in 3D, two triangles for each quadrangle, with normals at their corners. mixed
+// {vertices}: colours of the vertices; NULL: each face has the colour of its particle in rgba {n}. CQ_OK or CQ_MEMORY.
 static cq_status draw_faces(cq_picture *p, const cq_skin *s, const uint32_t *rgba, const uint32_t *mixed) {
   size_t most = 2 * (size_t)s->face_count + 1;
   double *corner = cq_alloc(most, 9 * sizeof *corner, "surface of a body"),
@@ -83,8 +85,8 @@ static cq_status draw_faces(cq_picture *p, const cq_skin *s, const uint32_t *rgb
 
 // ---- the plane ------------------------------------------------------------------------------------------------------
 
-// Fills the samples within a quadrangle of corners q {4, 2} [sample]; a sample on the edge of two belongs to one.
-// stripes: the period of slanted stripes [sample], of which a quarter is drawn; 0: all is filled.
+// Blends colour rgba over the samples in a quadrangle of corners q {4, 2} [sample]; a sample on the edge of two belongs
+// to one. stripes: the period [sample] of slanted stripes, a quarter of which is drawn; 0: all samples are filled.
 static void fill_quad(cq_picture *p, const double q[8], uint32_t rgba, int32_t stripes) {
   double low = fmin(fmin(q[1], q[3]), fmin(q[5], q[7])), high = fmax(fmax(q[1], q[3]), fmax(q[5], q[7]));
   uint32_t solid = premultiply(rgba, 255);
@@ -110,7 +112,7 @@ static void fill_quad(cq_picture *p, const double q[8], uint32_t rgba, int32_t s
   }
 }
 
-// The colour at a, b (0 to 1) within a quadrangle, by bilinear interpolation of its four corners' colours.
+// The colour at (a, b), each 0 to 1, within a quadrangle, by bilinear interpolation of its corners' colours tint {4}.
 static uint32_t between(const uint32_t tint[4], double a, double b) {
   uint32_t out = 0;
   for (int shift = 0; shift < 32; shift += 8) {
@@ -121,7 +123,8 @@ static uint32_t between(const uint32_t tint[4], double a, double b) {
   return out;
 }
 
-// Fills a large cell of the plane in parts x parts patches, of colours between those of its corners.
+// Fills a quadrangle of corners q {4, 2} [sample] with colours that are interpolated between its corners' colours tint
+// {4}, as parts x parts patches of one colour each. For cells of a body that are large on the canvas.
 static void fill_blended(cq_picture *p, const double q[8], const uint32_t tint[4], int parts) {
   for (int i = 0; i < parts; i++)
     for (int j = 0; j < parts; j++) {
@@ -136,7 +139,7 @@ static void fill_blended(cq_picture *p, const double q[8], const uint32_t tint[4
     }
 }
 
-// Sets q to the corners {4, 2} of a cell in the plane [sample].
+// Sets q {4, 2} to the corners [sample] of a particle's cell f in 2D.
 static void quad_of(const cq_picture *p, const cq_skin *s, const face *f, double q[8]) {
   for (int k = 0; k < 4; k++) {
     q[2 * k] = sample_x(p, s->x[2 * f->vertex[k]]);
@@ -144,7 +147,7 @@ static void quad_of(const cq_picture *p, const cq_skin *s, const face *f, double
   }
 }
 
-// Hatches, in 2D, the cells of a skin whose particles are marked {n}.
+// Draws slanted stripes of colour rgba over the 2D cells of a skin whose particles are marked {n} (not 0).
 void cq_picture_hatch(cq_picture *p, const cq_skin *s, const uint8_t *marked, uint32_t rgba) {
   for (int64_t i = 0; i < s->face_count && s->dim == 2; i++) {
     double q[8];
@@ -153,7 +156,8 @@ void cq_picture_hatch(cq_picture *p, const cq_skin *s, const uint8_t *marked, ui
   }
 }
 
-// Draws, under the cells, a line along each side where parts of different lattices meet: they may gape by a little.
+// Draws in 2D, before the cells, a thick line along each side of a cell where a part of the body with a different
+// lattice of particles meets it, to close small gaps between the parts. rgba {n}: colours of the particles.
 static void draw_joints(cq_picture *p, const cq_skin *s, const uint32_t *rgba) {
   static const int corner[4][2] = { { 0, 3 }, { 1, 2 }, { 0, 1 }, { 3, 2 } };
   for (int64_t i = 0; i < s->face_count && !s->is_mesh; i++) {
@@ -173,8 +177,8 @@ static void draw_joints(cq_picture *p, const cq_skin *s, const uint32_t *rgba) {
   }
 }
 
-// Draws the cells of a body in the plane, with blended colours (mixed: of the vertices, or NULL) if they are large on
-// the canvas.
+// Draws the cells of a body's particles in 2D. mixed {vertices}: colours of the vertices, between which cells that are
+// large on the canvas are blended; NULL: each cell has the colour of its particle in rgba {n}.
 static void draw_cells(cq_picture *p, const cq_skin *s, const uint32_t *rgba, const uint32_t *mixed) {
   draw_joints(p, s, rgba);
   for (int64_t i = 0; i < s->face_count; i++) {
@@ -191,7 +195,7 @@ static void draw_cells(cq_picture *p, const cq_skin *s, const uint32_t *rgba, co
   }
 }
 
-// Draws the outline of a body in the plane; width in pixels.
+// Draws the outline of a body in 2D, dark grey; width in pixels.
 static void draw_outline(cq_picture *p, const cq_skin *s, double width) {
   for (int64_t i = 0; i < s->edge_count; i++) {
     double a[2], b[2];
@@ -202,7 +206,8 @@ static void draw_outline(cq_picture *p, const cq_skin *s, double width) {
   mask_paint(p, 0x2B3440FF);
 }
 
-// Draws particles that belong to no surface in the plane: those that flow as discs, others as their deformed squares.
+// Draws in 2D the particles that belong to no surface: liquids as discs, others (torn off) as squares deformed by F.
+// position {n, 2}, rgba {n}: of all particles.
 static void draw_alone(cq_picture *p, const cq_skin *s, const double *position, const uint32_t *rgba) {
   for (int32_t i = 0; i < s->n; i++) {
     const double *x = position + 2 * (size_t)i, *m = s->cell + 4 * (size_t)i;
@@ -222,9 +227,10 @@ static void draw_alone(cq_picture *p, const cq_skin *s, const double *position, 
   }
 }
 
-// Draws a skin, with a colour for each particle {n}: each cell its own, or, if blend, one passing into the next. In 2D
-// with an outline of some width [pixel], 0: none; in 3D into the surfaces of the camera. CQ_OK, CQ_MEMORY, or
-// CQ_INVALID in 3D without a camera.
+// Draws a skin, the surface of a body, with colours rgba {n} of its particles: each cell in its own colour, or, if
+// blend is not 0, interpolated between cells. position {n, dim}: of the particles. In 2D with an outline of width
+// `outline` [pixel], 0: none; in 3D into the depth buffer, which is lit later. CQ_OK, CQ_MEMORY, or CQ_INVALID in 3D
+// without a camera.
 cq_status cq_picture_skin(cq_picture *p, const cq_skin *s, const double *position, const uint32_t *rgba, int32_t blend,
                           double outline) {
   if (s->dim == 3 && !p->space) return no_camera();

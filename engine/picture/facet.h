@@ -1,17 +1,18 @@
-// facet: the samples of a triangle on the canvas, and what lies at them.
+// facet: a facet is a triangle of a 3D scene, projected onto the canvas; here its samples are found one row at a time.
 #ifndef CQ_PICTURE_FACET_H
 #define CQ_PICTURE_FACET_H
 
 #include "picture.h"
 #include "vector.h"
 
-// The x at which the edge from a to b crosses the row y, with the same rounding for both triangles of an edge, so that
-// a sample on it belongs to one.
+// The x at which the edge from a to b crosses height y. It is the same to the last bit for the edge from b to a, so
+// that a sample on the common edge of two triangles belongs to one of them.
 static inline double edge_crossing(double ax, double ay, double bx, double by, double y) {
   return ay < by ? ax + (y - ay) * (bx - ax) / (by - ay) : bx + (y - by) * (ax - bx) / (ay - by);
 }
 
-// Finds the samples [first, last) of a canvas row, w wide, whose middles lie in a facet; returns 0 if there are none.
+// Sets [first, last) to the samples of canvas row `row`, w samples wide, whose middles lie in a facet (a triangle on
+// the canvas). Returns 0 if there are none, else 1.
 static inline int facet_span(const facet *f, int32_t row, int32_t w, int32_t *first, int32_t *last) {
   double y = row + 0.5, lo = INFINITY, hi = -INFINITY;
   for (int i = 0, j = 2; i < 3; j = i++) {
@@ -33,14 +34,14 @@ typedef struct facet_scan {      // shares of the corners along a row, each over
   float area;
 } facet_scan;
 
-// Prepares the scan of a facet; returns 0 if it has no area on the canvas.
+// Begins to scan a facet (a triangle on the canvas) row by row: sets s->area. Returns 0 if it has no area, else 1.
 static inline int facet_begin(const facet *f, facet_scan *s) {
   s->area = (f->x[1] - f->x[0]) * (f->y[2] - f->y[0]) - (f->x[2] - f->x[0]) * (f->y[1] - f->y[0]);
   return isfinite(s->area) && fabsf(s->area) > 1e-9f;
 }
 
-// Begins a row of the scan at sample `first`: perspective barycentric coordinates there, and their change from sample
-// to sample.
+// Begins canvas row `row` of the scan at sample `first`: sets in s the barycentric coordinates there, each divided by
+// the depth of its corner, and their change from sample to sample.
 static inline void facet_row(const facet *f, facet_scan *s, int32_t row, int32_t first) {
   float y = (float)row + 0.5f, x = (float)first + 0.5f, inverse = 1 / s->area;
   for (int i = 0; i < 3; i++) {
@@ -50,8 +51,8 @@ static inline void facet_row(const facet *f, facet_scan *s, int32_t row, int32_t
   }
 }
 
-// Sets the shares of a facet's corners at the sample `along` samples behind the first of the row; returns the depth
-// there.
+// Sets share to the barycentric coordinates, in perspective, of the facet's corners at the sample `along` samples after
+// the first one of the row (facet_row); returns the depth there [length].
 static inline float facet_at(const facet_scan *s, int32_t along, float share[3]) {
   float sum = 0;
   for (int i = 0; i < 3; i++) {
@@ -63,7 +64,7 @@ static inline float facet_at(const facet_scan *s, int32_t along, float share[3])
   return depth;
 }
 
-// Sets the unit normal at a sample, interpolated from the corners' by their shares.
+// Sets the unit normal at a sample, interpolated between the facet's corners by their barycentric coordinates `share`.
 static inline void facet_normal(const facet *f, const float share[3], float normal[3]) {
   for (int d = 0; d < 3; d++)
     normal[d] = share[0] * f->normal[0][d] + share[1] * f->normal[1][d] + share[2] * f->normal[2][d];
@@ -72,7 +73,7 @@ static inline void facet_normal(const facet *f, const float share[3], float norm
   for (int d = 0; d < 3; d++) normal[d] *= inverse;
 }
 
-// The colour at a sample, from its shares of the three corners.
+// The colour at a sample, interpolated between the facet's corners by their barycentric coordinates `share`.
 static inline uint32_t facet_colour(const facet *f, const float share[3]) {
   if (f->rgba[0] == f->rgba[1] && f->rgba[1] == f->rgba[2]) return f->rgba[0];
   uint32_t out = 0;

@@ -1,4 +1,4 @@
-// Filled shapes of the plane: polygons and discs; and capsules, of which lines are made.
+// fill: filled shapes in 2D: polygons and discs; and capsules, of which lines are made.
 #include "picture.h"
 #include <math.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-// Adds a filled span from x0 to x1 [sample] to a row of the coverage mask, w wide, parts of samples at both ends
-// included; it counts as one of BANDS parts of the row's height.
+// Adds coverage from x0 to x1 [sample] to a row of the coverage mask, w samples wide; samples at both ends count by the
+// covered part. A span is one of BANDS scan lines through the row, and adds 1 / BANDS of full coverage.
 static void add_span(uint8_t *mask, int32_t w, double x0, double x1) {
   if (x0 < 0) x0 = 0;
   if (x1 > w) x1 = w;
@@ -26,7 +26,8 @@ static void add_span(uint8_t *mask, int32_t w, double x0, double x1) {
   }
 }
 
-// Fills a polygon of n corners {n, 2}, by the even-odd rule. CQ_OK, CQ_MEMORY, or CQ_INVALID for fewer than three.
+// Fills a polygon of n corners, points {n, 2} in units of the view, with a colour 0xRRGGBBAA, by the even-odd rule.
+// CQ_OK, CQ_MEMORY, or CQ_INVALID for fewer than three corners.
 cq_status cq_picture_polygon(cq_picture *p, int64_t n, const double *points, uint32_t rgba) {
   if (n < 3) return cq_fail(CQ_INVALID, "a polygon of %lld points is wanted, at least 3 make one", (long long)n);
   double *corner = cq_alloc((size_t)n, 3 * sizeof *corner, "polygon corners");
@@ -54,7 +55,7 @@ cq_status cq_picture_polygon(cq_picture *p, int64_t n, const double *points, uin
   return CQ_OK;
 }
 
-// Draws n discs of centre {n, 2}, radius {n} in units of the view, and colour {n}.
+// Draws n discs of centre {n, 2} and radius {n} in units of the view, and colour rgba {n} (0xRRGGBBAA).
 void cq_picture_discs(cq_picture *p, int64_t n, const double *centre, const double *radius, const uint32_t *rgba) {
   for (int64_t i = 0; i < n; i++) {
     double cx = sample_x(p, centre[2 * i]), cy = sample_y(p, centre[2 * i + 1]), r = sample_length(p, radius[i]);
@@ -75,7 +76,7 @@ void cq_picture_discs(cq_picture *p, int64_t n, const double *centre, const doub
   }
 }
 
-// Adds a line from a to b [sample] with round ends to the mask; radius in samples.
+// Adds a straight line from a to b with round ends to the coverage mask. radius: half its width; all in samples.
 void mask_capsule(cq_picture *p, const double a[2], const double b[2], double radius) {
   double reach = radius + 0.5, ex = b[0] - a[0], ey = b[1] - a[1], length2 = ex * ex + ey * ey;
   if (!isfinite(length2)) return;
@@ -103,8 +104,8 @@ void mask_capsule(cq_picture *p, const double a[2], const double b[2], double ra
   }
 }
 
-// Draws a line through points {n, 2}; width in pixels. CQ_OK, or CQ_INVALID for fewer than two points or a width not
-// above 0.
+// Draws a line through n points {n, 2} in units of the view; width in pixels, colour 0xRRGGBBAA. CQ_OK, or CQ_INVALID
+// for fewer than two points or a width not above 0.
 cq_status cq_picture_polyline(cq_picture *p, int64_t n, const double *points, double width, uint32_t rgba) {
   if (n < 2) return cq_fail(CQ_INVALID, "a line through %lld points is wanted, at least 2 make one", (long long)n);
   if (!(width > 0)) return cq_fail(CQ_INVALID, "a line of width %g is wanted, above 0 is allowed", width);

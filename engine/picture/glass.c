@@ -1,10 +1,11 @@
-// glass: what lets light through, drawn over the finished scene, the farthest first.
+// glass: translucent triangles and balls, drawn over the finished scene, the farthest first.
 #include "facet.h"
 #include "vector.h"
 #include <stdlib.h>
 #include <string.h>
 
-// Makes room for one more element of `size` bytes in a list of count elements; returns 1, or 0 if there is no memory.
+// Makes sure that *list, an array of `count` elements of `size` bytes, has memory for one more; *room: the number of
+// elements that it has memory for. Returns 1, or 0 if there is no memory.
 static int grow(void **list, int64_t count, int64_t *room, size_t size) {
   if (count < *room) return 1;
   int64_t wanted = *room ? 2 * *room : 256;
@@ -17,7 +18,7 @@ static int grow(void **list, int64_t count, int64_t *room, size_t size) {
   return 1;
 }
 
-// Keeps a translucent facet, to be drawn over the finished picture. CQ_OK or CQ_MEMORY.
+// Adds a translucent triangle on the canvas to the list that draw_glass draws later. CQ_OK or CQ_MEMORY.
 cq_status keep_facet(space *s, const facet *f) {
   void *list = s->clear_facets;
   if (!grow(&list, s->facet_count, &s->facet_room, sizeof *f)) return CQ_MEMORY;
@@ -26,7 +27,7 @@ cq_status keep_facet(space *s, const facet *f) {
   return CQ_OK;
 }
 
-// Keeps a translucent ball, to be drawn over the finished picture. CQ_OK or CQ_MEMORY.
+// Adds a translucent ball in the camera's coordinates to the list that draw_glass draws later. CQ_OK or CQ_MEMORY.
 cq_status keep_globe(space *s, const globe *g) {
   void *list = s->clear_globes;
   if (!grow(&list, s->globe_count, &s->globe_room, sizeof *g)) return CQ_MEMORY;
@@ -49,8 +50,8 @@ static int farther(const void *a, const void *b) {
   return (x->index > y->index) - (x->index < y->index);
 }
 
-// Blends a translucent sheet of normal n over sample `at`, lit. It hides more where it is seen from its edge, by the
-// length of the light's way through it.
+// Lights a translucent sheet of unit normal n and colour rgba, and blends it over sample number `at` of the canvas.
+// ray: direction of view. At a flat angle the sheet is more opaque, since the ray's way through it is longer.
 static void tint(cq_picture *p, size_t at, const double n[3], const double ray[3], uint32_t rgba) {
   double across = fabs(dot3(n, ray)) / sqrt(dot3(ray, ray)), clear = 1 - (rgba & 255) / 255.0;
   double alpha = 1 - pow(clear, 1 / fmax(across, 0.25));
@@ -58,7 +59,7 @@ static void tint(cq_picture *p, size_t at, const double n[3], const double ray[3
   p->colour[at] = over(premultiply((shaded & ~255u) | (uint32_t)(255 * alpha + 0.5), 255), p->colour[at]);
 }
 
-// Sets the direction from the camera through sample x, y of the canvas.
+// Sets ray to the direction in the world, not normalized, from the camera through sample (x, y) of the canvas.
 static void ray_of(const cq_picture *p, int32_t x, int32_t y, double ray[3]) {
   const space *s = p->space;
   for (int d = 0; d < 3; d++)
@@ -66,7 +67,7 @@ static void ray_of(const cq_picture *p, int32_t x, int32_t y, double ray[3]) {
         s->forward[d] + (x + 0.5 - 0.5 * p->w) / s->focal * s->right[d] + (0.5 * p->h - y - 0.5) / s->focal * s->up[d];
 }
 
-// Blends a translucent triangle over the samples of rows [first, last) that show a surface behind it.
+// Blends a translucent triangle, in its part within rows [first, last), over the samples that it is nearer than.
 static void glaze_facet(cq_picture *p, const facet *f, int32_t first, int32_t last) {
   float low = fminf(f->y[0], fminf(f->y[1], f->y[2])), high = fmaxf(f->y[0], fmaxf(f->y[1], f->y[2]));
   facet_scan scan;
@@ -88,7 +89,8 @@ static void glaze_facet(cq_picture *p, const facet *f, int32_t first, int32_t la
   }
 }
 
-// Blends a translucent ball over the samples of rows [first, last) that show a surface behind it, as an exact ellipse.
+// Blends the front of a translucent ball, in its part within rows [first, last), over the samples that it is nearer
+// than; each sample's ray is intersected with the ball.
 static void glaze_globe(cq_picture *p, const globe *g, int32_t first, int32_t last) {
   const space *s = p->space;
   if (g->c[2] <= g->radius) return;                // the camera is in it or past it
@@ -114,7 +116,7 @@ static void glaze_globe(cq_picture *p, const globe *g, int32_t first, int32_t la
     }
 }
 
-// Blends all translucent triangles and balls over rows [first, last), the farthest first. context: a `glazing`.
+// Blends all translucent triangles and balls of a `glazing` (context) over rows [first, last), the farthest first.
 static void glaze(void *context, int32_t first, int32_t last) {
   const glazing *g = context;
   const space *s = g->picture->space;
@@ -125,8 +127,8 @@ static void glaze(void *context, int32_t first, int32_t last) {
   }
 }
 
-// Draws the translucent triangles and balls that were kept over the finished picture, the farthest first, and forgets
-// them. CQ_OK or CQ_MEMORY.
+// Draws the translucent triangles and balls that keep_facet and keep_globe have listed over the lit scene, the farthest
+// first, and empties the lists. CQ_OK or CQ_MEMORY.
 cq_status draw_glass(cq_picture *p) {
   space *s = p->space;
   int64_t count = s->facet_count + s->globe_count;

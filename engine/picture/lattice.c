@@ -1,5 +1,5 @@
-// Finds lattices. A particle whose nearest neighbours lie along perpendicular axes, at distances that give its volume,
-// begins one; from it the lattice grows to where the next particle should lie and does.
+// lattice: finds lattices. A particle whose nearest neighbours lie along perpendicular axes, at distances that give its
+// volume, begins one; from there the lattice grows to each next place along its axes at which a particle lies.
 #include "lattice.h"
 #include "vector.h"
 #include <stdlib.h>
@@ -54,7 +54,8 @@ static double cell_volume(const lattice *l, const double *axis) {
 typedef struct near_one { double distance; int32_t particle; } near_one;
 typedef struct near_list { near_one of[NEAR_MAX]; int count; int32_t self; const uint8_t *loose; } near_list;
 
-// Callback of bins_visit: lists a particle near the one that is looked at, with its distance, unless it is loose.
+// Callback of bins_visit: adds a particle to a near_list (context), with its distance from the particle `self` of the
+// list, unless it is that particle or belongs to no lattice by the caller's wish (loose).
 static void note(void *context, int32_t particle, double distance) {
   near_list *list = context;
   if (particle == list->self || !(distance > 0) || (list->loose && list->loose[particle]) || list->count == NEAR_MAX)
@@ -62,15 +63,15 @@ static void note(void *context, int32_t particle, double distance) {
   list->of[list->count++] = (near_one){ distance, particle };
 }
 
-// Order for qsort: the nearest first.
+// Order of near_one for qsort: by distance, then by particle.
 static int nearer(const void *a, const void *b) {
   const near_one *x = a, *y = b;
   if (x->distance != y->distance) return x->distance < y->distance ? -1 : 1;
   return (x->particle > y->particle) - (x->particle < y->particle);
 }
 
-// Puts the axes of a lattice {dim, dim}, in place, into the order and directions nearest to the world's, so that all
-// lattices of a scene are numbered alike.
+// Permutes and flips the axes of a lattice {dim, dim}, one in a row, in place, to be as near to the world's axes as
+// possible, so that axis 0 of all lattices of a scene points in about the same direction, and so on.
 static void order_axes(double *axis, int dim) {
   for (int d = 0; d < dim; d++) {
     int best = d;
@@ -85,8 +86,9 @@ static void order_axes(double *axis, int dim) {
   }
 }
 
-// Begins a lattice at particle p, whose axes are the ways to its nearest neighbours that are perpendicular to each
-// other. Returns 1, or 0 if there are too few, or if they span another volume than the particle's.
+// Begins a lattice at particle p, whose axes are the vectors to its nearest neighbours in about perpendicular
+// directions. Returns 1, or 0 if there are too few such neighbours, or if the cell that the axes span differs in volume
+// from the particle.
 static int begin(const finder *f, int32_t p) {
   lattice *l = f->l;
   int dim = l->dim, found = 0;
@@ -114,7 +116,8 @@ static int begin(const finder *f, int32_t p) {
 
 typedef struct nearest { int32_t particle; double distance; int32_t self; const uint8_t *loose; } nearest;
 
-// Callback of bins_visit: keeps the nearest particle in a `nearest`, unless it is loose.
+// Callback of bins_visit: keeps the nearest particle in a `nearest` (context), except for that struct's own particle
+// and those that belong to no lattice (loose).
 static void keep_nearest(void *context, int32_t particle, double distance) {
   nearest *best = context;
   if (particle == best->self || (best->loose && best->loose[particle]) || !(distance < best->distance)) return;
@@ -122,8 +125,8 @@ static void keep_nearest(void *context, int32_t particle, double distance) {
   best->distance = distance;
 }
 
-// Links p with the particle next to it along an axis, if there is one; returns that particle if it is new to the
-// lattice, else -1.
+// Links particle p with its neighbour in the lattice along axis d, below (side 0) or above (1), if a particle lies
+// there that fits. Returns the neighbour if it was on no lattice before, so that the lattice grows on from it, else -1.
 static int32_t grow(const finder *f, int32_t p, int d, int side) {
   lattice *l = f->l;
   int dim = l->dim;
@@ -154,14 +157,14 @@ static int32_t grow(const finder *f, int32_t p, int d, int side) {
   return fresh ? q : -1;
 }
 
-// Takes particle p out of the lattice.
+// Removes particle p from its lattice: it has no links then.
 static void leave(lattice *l, int32_t p) {
   l->on[p] = 0;
   for (int k = 0; k < 2 * l->dim; k++) *link_of(l, p, 0, k) = -1;
 }
 
-// Finds all lattices of the particles, by growing each from a first particle. queue {n}: work memory. If too few
-// particles lie on a lattice, none does afterwards.
+// Finds all lattices of the particles, by growing each from a first particle in breadth-first order. queue {n}: work
+// memory. If only a small part of all particles is on lattices, no particle is on one afterwards.
 static void find(const finder *f, int32_t *queue) {
   lattice *l = f->l;
   int32_t counted = 0, wanted = 0;
@@ -194,8 +197,8 @@ static void find(const finder *f, int32_t *queue) {
 //      p '     ' q
 typedef struct meeting { const finder *f; int32_t p, d, side, best; double off; } meeting;
 
-// Callback of bins_visit: keeps the particle of another lattice whose cell touches that of p at its open side, the
-// nearest to fitting, in a `meeting`.
+// Callback of bins_visit for join_kinks: keeps in a `meeting` (context) the particle q whose side fits best to the side
+// without neighbour of the meeting's particle p: that of which the middles of both sides are nearest to each other.
 static void note_meeting(void *context, int32_t q, double distance) {
   meeting *m = context;
   const lattice *l = m->f->l;
@@ -209,7 +212,8 @@ static void note_meeting(void *context, int32_t q, double distance) {
   if (square < m->off * m->off) m->off = sqrt(square), m->best = q;
 }
 
-// Do two lattices fit together where they meet: cells of about the same size, and axes that are alike?
+// Can the two particles of a meeting be linked: have their cells about the same size and the same axes along the common
+// side? 1 yes, 0 no.
 static int fit(const finder *f, const meeting *m) {
   const lattice *l = f->l;
   double between[9], sign = m->side ? 1 : -1, ratio = f->volume[m->p] / f->volume[m->best];
@@ -228,7 +232,7 @@ static int fit(const finder *f, const meeting *m) {
   return fabs(cell_volume(l, between) / f->volume[m->p] - 1) < 2 * AGREE;
 }
 
-// Links cells of two lattices that meet at a small angle, so that a bent body has one surface.
+// Links particles where a row turns too sharply for `grow`, as on the top of a hill, so that the body has one surface.
 static void join_kinks(const finder *f) {
   lattice *l = f->l;
   for (int32_t p = 0; p < l->n; p++)
@@ -258,8 +262,8 @@ typedef struct covering {
   int found, changed;            // is the middle in a cell?
 } covering;
 
-// Callback of bins_visit: notes in a `covering` whether the cell of particle q covers a place, and cuts the part that
-// it covers off the open part low to high of a side.
+// Callback of bins_visit for find_covered: notes in a `covering` (context) whether the cell of particle q covers the
+// middle of a side, and shortens the side's uncovered part, low to high, by the part that the cell covers.
 static void note_cell(void *context, int32_t q, double distance) {
   covering *c = context;
   const lattice *l = c->f->l;
@@ -285,8 +289,9 @@ static void note_cell(void *context, int32_t q, double distance) {
   if (to >= c->high && from < c->high) c->high = from, c->changed = 1;
 }
 
-// Marks, in `covered` and `open`, open sides of cells that other cells cover: they are inside of the body and no
-// surface. reach: within which other cells are looked for [length].
+// Finds sides of cells that have no neighbour in their lattice but are covered by cells of another lattice, as where
+// parts of a body meet: they are not on the body's surface. Sets `covered` and, in 2D, `open` of the lattice. reach:
+// the distance within which covering cells are searched for [length].
 static void find_covered(const finder *f, double reach) {
   lattice *l = f->l;
   for (int32_t p = 0; p < l->n; p++)
@@ -312,8 +317,9 @@ static void find_covered(const finder *f, double reach) {
     }
 }
 
-// Finds the lattices that particles at position {n, dim} lie on: links to neighbours, axes of cells, and open sides.
-// loose {n}: 1 for particles on none; NULL: there are none. CQ_OK or CQ_MEMORY.
+// Fills *l with the lattices that particles at position {n, dim} lie on: links to neighbours, axes of cells, and
+// covered sides. volume {n}: of the particles; loose {n}: not 0 for particles that are to be on no lattice, NULL: none
+// is. CQ_OK or CQ_MEMORY.
 cq_status lattice_find(lattice *l, int32_t dim, int32_t n, const double *position, const double *volume,
                        const uint8_t *loose) {
   *l = (lattice){ .dim = dim, .n = n };

@@ -17,8 +17,8 @@ typedef struct lattice {
   float *open;
 } lattice;
 
-// position {n, dim}; volume {n} of each particle as it lies there; loose {n}: 1 for those that are
-// to be on none, NULL: none is.
+// Fills *l with the lattices that particles at position {n, dim} lie on. volume {n}: of each particle at this position;
+// loose {n}: 1 for particles that are to be on no lattice, NULL: there are none. CQ_OK or CQ_MEMORY.
 cq_status lattice_find(lattice *l, int32_t dim, int32_t n, const double *position, const double *volume,
                        const uint8_t *loose);
 void lattice_free(lattice *l);
@@ -32,7 +32,7 @@ typedef struct bins {
 
 cq_status bins_fill(bins *b, int32_t dim, int32_t n, const double *position, double size);
 void bins_free(bins *b);
-// Calls visit on all particles within a radius of a place, in one order always.
+// Calls visit on all particles within a radius of a place, always in the same order. position: as given to bins_fill.
 void bins_visit(const bins *b, const double *position, const double place[3], double radius,
                 void (*visit)(void *context, int32_t particle, double distance), void *context);
 

@@ -8,7 +8,7 @@ enum { SKY_TAPS = 10, SUN_TAPS = 16 };      // neighbours asked how much sky, an
 
 // ---- the sun: height of the highest surface along the light ---------------------------------------------------------
 
-// Sets out to the world's place x in coordinates of the shadow map: two in texels, and the height towards the sun.
+// Sets out to place x of the world in the shadow map: two coordinates in texels, and the height towards the sun.
 static void to_light(const space *s, const double x[3], double out[3]) {
   double q[3] = { x[0] - s->def.focus[0], x[1] - s->def.focus[1], x[2] - s->def.focus[2] };
   out[0] = 0.5 * SHADOW_SIDE + s->texels * dot3(q, s->light_right);
@@ -16,7 +16,7 @@ static void to_light(const space *s, const double x[3], double out[3]) {
   out[2] = dot3(q, s->light);
 }
 
-// Draws a ball into the shadow map: each texel keeps the greatest height towards the sun.
+// Draws a ball of the world into the shadow map: each texel keeps the greatest height towards the sun of all surfaces.
 void shadow_sphere(space *s, const double centre[3], double radius) {
   double c[3], r = radius * s->texels;
   to_light(s, centre, c);
@@ -38,7 +38,7 @@ typedef struct casting {
   int64_t count;
 } casting;
 
-// A triangle of corners x {3, 3} in the world, in the coordinates of the shadow map.
+// Returns a triangle with corners x {3, 3} in the world in coordinates of the shadow map (to_light), with its bounds.
 static cast_one from_sun(const space *s, const double x[9]) {
   cast_one t = { .least = { INFINITY, INFINITY }, .most = { -INFINITY, -INFINITY } };
   for (int i = 0; i < 3; i++) {
@@ -51,7 +51,7 @@ static cast_one from_sun(const space *s, const double x[9]) {
   return t;
 }
 
-// Draws a triangle into rows [first, last) of the shadow map: each texel keeps the greatest height towards the sun.
+// Draws a triangle, in its part within rows [first, last), into the shadow map, as shadow_sphere draws a ball.
 static void cast(space *s, const cast_one *t, int32_t first, int32_t last) {
   const double (*c)[3] = t->c;
   if (!(t->most[1] >= first && t->least[1] < last)) return;
@@ -71,14 +71,14 @@ static void cast(space *s, const cast_one *t, int32_t first, int32_t last) {
     }
 }
 
-// Draws all triangles of a `casting` into rows [first, last) of the shadow map.
+// Draws all triangles of a `casting` (context) into rows [first, last) of the shadow map.
 static void cast_band(void *context, int32_t first, int32_t last) {
   const casting *c = context;
   for (int64_t i = 0; i < c->count; i++) cast(c->picture->space, c->of + i, first, last);
 }
 
-// Draws those of n triangles of corners {n, 3, 3} and colours {n, 3} that are opaque into the shadow map. CQ_OK or
-// CQ_MEMORY.
+// Draws n triangles of corners {n, 3, 3} in the world into the shadow map, except for translucent ones (rgba {n, 3}:
+// colours of the corners). CQ_OK or CQ_MEMORY.
 cq_status shadow_triangles(cq_picture *p, int64_t n, const double *corner, const uint32_t *rgba) {
   cast_one *of = cq_alloc((size_t)n + 1, sizeof *of, "shadows of a picture");
   if (!of) return CQ_MEMORY;
@@ -91,9 +91,9 @@ cq_status shadow_triangles(cq_picture *p, int64_t n, const double *corner, const
   return CQ_OK;
 }
 
-// The share of texels of the shadow map around the place x, in a disc wide enough to hide them, that the sun reaches; 1
-// beyond the map. bias: height by which an occluder must stand above x [length]. If all of the rim agrees, the inner
-// ones are not read.
+// The share of the sun that reaches place x of the world, 0 to 1, with a soft edge of shadows: the share of texels in a
+// small disc of the shadow map around x that hold no surface above x; 1 beyond the map. bias: how much higher than x a
+// surface must be to throw a shadow on it [length]. If the rim of the disc agrees, its inner texels are not read.
 double sunlight(const space *s, const double x[3], double bias) {
   static const float disc[SUN_TAPS][2] = {
     { 6, 0 }, { 0, 6 }, { -6, 0 }, { 0, -6 }, { 4, 4 }, { -4, 4 }, { -4, -4 }, { 4, -4 },
@@ -121,12 +121,13 @@ typedef struct looking {
   float tap[16][SKY_TAPS][2];    // a spiral of neighbours, in 16 turns
 } looking;
 
-// The sample at the upper left of pixel x, y in the depth buffer.
+// The upper left sample of pixel (x, y) in the depth buffer.
 static const surface *seen(const cq_picture *p, int32_t x, int32_t y) {
   return p->space->surfaces + (size_t)y * (size_t)p->samples * (size_t)p->w + (size_t)x * (size_t)p->samples;
 }
 
-// The share of the sky that a pixel sees (ambient occlusion): neighbours on the canvas that stand above it hide some.
+// The share of the sky that the surface at pixel (x, y) sees, 0 to 1 (screen-space ambient occlusion): near places that
+// neighbouring pixels show and that stand out above the surface hide parts of it.
 static float open_sky(const looking *l, int32_t x, int32_t y) {
   const cq_picture *p = l->picture;
   const space *s = p->space;
@@ -161,8 +162,8 @@ static float open_sky(const looking *l, int32_t x, int32_t y) {
   return (float)larger(0, 1 - 2.2f * hidden / SKY_TAPS);
 }
 
-// Sets the ambient occlusion of every other pixel of rows [first, last), as the black squares of a chess board; the
-// blur fills in the others. context: a `looking`.
+// Sets the ambient occlusion of every second pixel of rows [first, last), as the black squares of a chess board; `blur`
+// fills in the pixels between. context: a `looking`.
 static void look(void *context, int32_t first, int32_t last) {
   const looking *l = context;
   const cq_picture *p = l->picture;
@@ -172,8 +173,8 @@ static void look(void *context, int32_t first, int32_t last) {
       p->space->occlusion[y * p->width + x] = (uint8_t)(255 * open_sky(l, x, y));
 }
 
-// Averages the ambient occlusion of rows [first, last) over the neighbours of each pixel, into `scratch`. context: a
-// `looking`.
+// Sets `scratch`, for rows [first, last), to the ambient occlusion averaged over eight pixels around each pixel that
+// `look` has set. context: a `looking`.
 static void blur(void *context, int32_t first, int32_t last) {
   const looking *l = context;
   const cq_picture *p = l->picture;
@@ -191,14 +192,14 @@ static void blur(void *context, int32_t first, int32_t last) {
     }
 }
 
-// Copies the depth of each pixel's first sample in rows [first, last), for ambient occlusion. context: the picture.
+// Copies the depth of each pixel's upper left sample in rows [first, last) to space->depth. context: the picture.
 static void note_depth(void *context, int32_t first, int32_t last) {
   const cq_picture *p = context;
   for (int32_t y = first; y < last; y++)
     for (int32_t x = 0; x < p->width; x++) p->space->depth[y * p->width + x] = seen(p, x, y)->depth;
 }
 
-// Sets the box of pixels around bodies, the only ones where something may hide the sky.
+// Sets l->box to the rectangle of pixels that show bodies, with a margin: only there can a body hide the sky.
 static void around_bodies(looking *l) {
   const cq_picture *p = l->picture;
   int32_t *box = l->box;
@@ -222,8 +223,8 @@ static void around_bodies(looking *l) {
   }
 }
 
-// Sets for each pixel the share of the sky that reaches it (ambient occlusion) in 1/255, from the depths around it,
-// blurred.
+// Sets occlusion of each pixel to the share of the sky that reaches it, in 1/255 (ambient occlusion), from the depths
+// of pixels around it, blurred. Called when the scene is lit.
 void find_sky(cq_picture *p) {
   space *s = p->space;
   looking l = { .picture = p, .reach = 0.09 * s->def.focus_radius };

@@ -75,32 +75,33 @@ struct cq_picture {
   space *space;                  // NULL until a camera is set
 };
 
-// From an x of the user's plane to samples.
+// Converts x from units of the view (pixels without a view) to samples.
 static inline double sample_x(const cq_picture *p, double x) {
   return p->samples * (p->scale > 0 ? p->scale * (x - p->left) : x);
 }
-// From a y of the user's plane (upward) to samples (downward).
+// Converts y from units of the view, upward (pixels, downward, without a view), to samples, downward.
 static inline double sample_y(const cq_picture *p, double y) {
   return p->samples * (p->scale > 0 ? p->height - p->scale * (y - p->lower) : y);
 }
-// From a length of the user's plane to samples.
+// Converts a length from units of the view (pixels without a view) to samples.
 static inline double sample_length(const cq_picture *p, double length) {
   return p->samples * (p->scale > 0 ? p->scale * length : length);
 }
 
-// A sample's number x cut to 0..n, also for numbers that no integer holds.
-static inline int32_t clamp_index(double x, int32_t n) {   // into 0..n, also for what no integer holds
+// x rounded down to a whole number from 0 to n; defined for all doubles: 0 for NaN, n for large ones.
+static inline int32_t clamp_index(double x, int32_t n) {
   return x > 0 ? (x < n ? (int32_t)x : n) : 0;
 }
 
-// A colour multiplied by its alpha times coverage / 255.
+// Premultiplies a colour 0xRRGGBBAA: its alpha becomes alpha times coverage / 255, and red, green and blue are
+// multiplied by the new alpha. coverage: 0 to 255.
 static inline uint32_t premultiply(uint32_t rgba, uint32_t coverage) {
   uint32_t a = (rgba & 255) * coverage / 255;
   uint32_t r = (rgba >> 24) * a / 255, g = (rgba >> 16 & 255) * a / 255, b = (rgba >> 8 & 255) * a / 255;
   return r << 24 | g << 16 | b << 8 | a;
 }
 
-// Blends a colour over another one, both premultiplied.
+// Blends colour `source` over colour `dest`, both premultiplied 0xRRGGBBAA.
 static inline uint32_t over(uint32_t source, uint32_t dest) {
   uint32_t rest = 255 - (source & 255);
   uint32_t high = (dest >> 8 & 0x00FF00FF) * rest + 0x00800080, low = (dest & 0x00FF00FF) * rest + 0x00800080;
@@ -110,23 +111,28 @@ static inline uint32_t over(uint32_t source, uint32_t dest) {
 }
 
 // ---- canvas.c ----
-uint32_t background_at(const cq_picture *p, int32_t y);             // y [sample]
+// The premultiplied background colour of row y [sample].
+uint32_t background_at(const cq_picture *p, int32_t y);
 void mask_touch(cq_picture *p, double x0, double y0, double x1, double y1);
-void mask_paint(cq_picture *p, uint32_t rgba);                      // and clear
+// Blends a colour over the canvas where the coverage mask is not 0, and clears the mask.
+void mask_paint(cq_picture *p, uint32_t rgba);
 
 // ---- fill.c ----
-void mask_capsule(cq_picture *p, const double a[2], const double b[2], double radius);   // [sample]
+// Adds a line from a to b with round ends and half width `radius` to the coverage mask, all in samples.
+void mask_capsule(cq_picture *p, const double a[2], const double b[2], double radius);
 
 // ---- bands.c ----
 typedef void band_function(void *context, int32_t first, int32_t last);
-int32_t thread_count(int32_t wanted);                               // 0: one for each core that this process may use
+// The number of threads to draw with. wanted 0: one for each core that this process may use.
+int32_t thread_count(int32_t wanted);
 // Calls function on all rows 0..rows-1, in bands that no two threads share.
 void in_bands(int32_t threads, int32_t rows, int32_t band, band_function *function, void *context);
 
 // ---- space.c ----
 void space_destroy(space *s);
 cq_status no_camera(void);
-void to_camera(const space *s, const double x[3], double c[3]);     // place in the camera's axes
+// Sets c to place x of the world along the camera's axes: right, up, away from the camera.
+void to_camera(const space *s, const double x[3], double c[3]);
 
 // ---- triangle.c ----
 // Triangles of corners {n, 3, 3} with a normal and a colour at each corner: those that are opaque into the surfaces and
@@ -136,8 +142,10 @@ cq_status draw_facets(cq_picture *p, int64_t n, const double *corner, const doub
 // ---- light.c ----
 void shadow_sphere(space *s, const double centre[3], double radius);
 cq_status shadow_triangles(cq_picture *p, int64_t n, const double *corner, const uint32_t *rgba);
-double sunlight(const space *s, const double x[3], double bias);    // share of the sun that reaches x
-void find_sky(cq_picture *p);                                       // fills occlusion
+// The share of the sun that reaches place x, 0 to 1. bias [length]: how much higher than x a surface is that shades it.
+double sunlight(const space *s, const double x[3], double bias);
+// Sets occlusion of each pixel, the share of the sky that reaches it in 1/255.
+void find_sky(cq_picture *p);
 
 // ---- plane.c ----
 // colour at a place on the plane
@@ -145,6 +153,7 @@ uint32_t pave(const space *s, const paving *g, double a, double b, double footpr
 
 // ---- shade.c ----
 void fill_tables(void);
+// The lit colour of a body of unlit colour rgba. ray: direction of view; sky, sun: the shares that reach it, 0 to 1.
 uint32_t lit_body(const cq_picture *p, const double normal[3], const double ray[3], double sky, double sun,
                   uint32_t rgba);
 

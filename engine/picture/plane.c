@@ -1,24 +1,25 @@
-// Flat ground: each ray meets the plane, and the grid of lines is filtered by the footprint of what is looked at.
+// plane: flat ground. Each sample's ray is intersected with the plane, and the grid of lines is antialiased.
 #include "picture.h"
 #include "vector.h"
 
-// The colour of a plane moved by t towards that of its lines: t = 0 is the plane, 1 a line, negative away from it.
+// The colour of a plane mixed with the colour of its grid lines: t = 0 is the plane's own, 1 that of the lines, and
+// negative t goes away from the lines' colour.
 static uint32_t mixed(const paving *g, double t) {
   uint32_t out = 0;
   for (int c = 0; c < 4; c++) out |= (uint32_t)(int)(g->tint[c] + t * g->line[c] + 0.5) << 8 * c;
   return out;
 }
 
-// The share of a pixel's footprint, a length, that lies on lines of half width `half` around the whole numbers:
-// antialiasing of a grid.
+// The share of a pixel that grid lines cover, for antialiasing: the pixel covers an interval of length `footprint`
+// around x, and lines of half width `half` are at the whole numbers. per_footprint: 1 / footprint.
 static double line_share(double x, double half, double footprint, double per_footprint) {
   double distance = fabs(x - floor_of(x + 0.5));
   double part = (half + 0.5 * footprint - distance) * per_footprint;
   return lesser(larger(part, 0), lesser(1, 2 * half * per_footprint));
 }
 
-// The colour at coordinates a, b of the plane; checkerboard and lines fade where a pixel (footprint, a length there)
-// holds many of them.
+// The colour of the ground at coordinates (a, b) of its plane [length], with checkerboard and grid lines, which fade
+// where a pixel covers many cells. footprint: the length on the plane that a pixel covers.
 static uint32_t tile(const paving *g, double a, double b, double footprint) {
   if (!(g->def.cell > 0)) return g->def.rgba;
   double f = footprint * g->per_cell, u = a * g->per_cell, v = b * g->per_cell, calm = 1 - smooth(0.15, 0.5, f);
@@ -28,8 +29,8 @@ static uint32_t tile(const paving *g, double a, double b, double footprint) {
   return mixed(g, 0.04 + calm * (0.55 * line + (odd ? 0.025 : -0.025)));
 }
 
-// The colour of the ground at a point (a, b) of its plane, 0 if none; endless ground fades far away. footprint: size of
-// a pixel there.
+// The unlit colour of the ground at coordinates (a, b) of its plane [length], from the plane's point along its grid
+// axes; 0: transparent, where endless ground has faded far from the camera's focus. footprint: as in `tile`.
 uint32_t pave(const space *s, const paving *g, double a, double b, double footprint) {
   double open = 1, du = a - g->focus[0], dv = b - g->focus[1];
   // endless ground fades far away
@@ -45,7 +46,7 @@ typedef struct laying {
   uint32_t number;
 } laying;
 
-// Draws the ground into rows [first, last) of the depth buffer. context: a `laying`.
+// Draws the plane of a `laying` (context) into rows [first, last) of the depth buffer, where no nearer surface is.
 static void lay(void *context, int32_t first, int32_t last) {
   const laying *l = context;
   const cq_picture *p = l->picture;
@@ -79,8 +80,8 @@ static void lay(void *context, int32_t first, int32_t last) {
   }
 }
 
-// Adds a plane to a scene with a camera, drawn by depth. CQ_OK, or CQ_INVALID without a camera, for axes that are none,
-// or for too many planes.
+// Draws a flat ground into the depth buffer of a scene with a camera; it is lit later (cq_picture_shade). CQ_OK, or
+// CQ_INVALID without a camera, for a normal or first grid axis without a direction, or for too many planes.
 cq_status cq_picture_plane(cq_picture *p, const cq_plane *plane) {
   space *s = p->space;
   if (!s) return no_camera();

@@ -6,8 +6,8 @@
 #define STB_IMAGE_WRITE_STATIC
 #include <stb/stb_image_write.h>
 
-// Writes pixels {height, width, 4} as a PNG file, whole or not at all. CQ_OK, CQ_IO, CQ_MEMORY, or CQ_INVALID for no
-// pixels.
+// Writes pixels rgba {height, width, 4}, the top row first, as a PNG file at `path`, whole or not at all. CQ_OK, CQ_IO,
+// CQ_MEMORY, or CQ_INVALID for a width or height below 1.
 cq_status cq_image_write(const char *path, int32_t width, int32_t height, const uint8_t *rgba) {
   if (width < 1 || height < 1)
     return cq_fail(CQ_INVALID, "image '%s' of %d x %d pixels is wanted, at least 1 on a side is allowed", path, width,

@@ -1,5 +1,5 @@
-// Light: a sun with soft shadows, a sky that corners see less of, and a little shine. A pixel that shows one smooth
-// surface is lit once, one with an edge at each of its samples.
+// shade: lights the surfaces of a scene: a sun with soft shadows, a sky that corners see less of, and a little shine. A
+// pixel that shows one smooth surface is lit once; a pixel with an edge is lit at each of its samples.
 #include "picture.h"
 #include "vector.h"
 #include <pthread.h>
@@ -7,19 +7,19 @@
 static float to_linear[256];
 static uint8_t to_display[4097];
 
-// Fills the tables between display colour and linear colour (gamma 2.2).
+// Fills the tables that convert between display colours (0 to 255) and linear light (gamma 2.2).
 static void fill(void) {
   for (int i = 0; i < 256; i++) to_linear[i] = powf((float)i / 255, 2.2f);
   for (int i = 0; i <= 4096; i++) to_display[i] = (uint8_t)(255 * pow(i / 4096.0, 1 / 2.2) + 0.5);
 }
 
-// Fills the tables that shading looks up, once for the program.
+// Fills the tables between display colours and linear light, at the first call of the program only; thread-safe.
 void fill_tables(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, fill);
 }
 
-// A colour times the light {3} that falls on it, in linear light, plus a highlight.
+// The colour rgba times the light on it, factor {red, green, blue}, plus a highlight `shine`, in linear light.
 static uint32_t lit(uint32_t rgba, const double factor[3], double shine) {
   uint32_t out = rgba & 255;
   for (int c = 0; c < 3; c++) {
@@ -29,8 +29,8 @@ static uint32_t lit(uint32_t rgba, const double factor[3], double shine) {
   return out;
 }
 
-// The colour of a body lit by a cool sky from above and a warm sun. n: normal, ray: from the eye; sky, sun: the shares
-// of both that reach it, 0 to 1.
+// The colour of a body, of unlit colour rgba, lit by a cool sky from above and a warm sun. n: unit normal; ray:
+// direction of view; sky, sun: the shares of sky and sun that reach it, 0 to 1.
 uint32_t lit_body(const cq_picture *p, const double n[3], const double ray[3], double sky, double sun, uint32_t rgba) {
   const space *s = p->space;
   double facing = larger(dot3(n, s->light), 0), shine = 0, factor[3];
@@ -48,15 +48,15 @@ uint32_t lit_body(const cq_picture *p, const double n[3], const double ray[3], d
   return lit(rgba, factor, shine);
 }
 
-// Sets the direction from the camera through a point of the canvas [sample].
+// Sets ray to the direction, in the world, from the camera through (x, y) of the canvas [sample].
 static void ray_at(const cq_picture *p, double x, double y, double ray[3]) {
   const space *s = p->space;
   double a = (x - 0.5 * p->w) * s->per_focal, b = (0.5 * p->h - y) * s->per_focal;
   for (int d = 0; d < 3; d++) ray[d] = s->forward[d] + a * s->right[d] + b * s->up[d];
 }
 
-// The colour of the ground at x, y of the canvas [sample], `wide` samples wide, lit by sun and sky (sky: the share that
-// reaches it). number: of the ground.
+// The lit colour of plane `number` where the canvas shows it at (x, y) [sample]. wide: size of the area to average over
+// [sample]; sky: the share of the sky that reaches it, 0 to 1. 0: transparent.
 static uint32_t shade_plane(const cq_picture *p, uint32_t number, double x, double y, double wide, double sky) {
   const space *s = p->space;
   const paving *g = &s->planes[number];
@@ -75,8 +75,8 @@ static uint32_t shade_plane(const cq_picture *p, uint32_t number, double x, doub
   return lit(rgba, factor, 0);
 }
 
-// The colour of a body's surface in sun or shadow: normal n, depth and place `at` on the canvas [sample]. sky: the
-// share of the sky that reaches it.
+// The lit colour of a body's surface with unlit colour rgba and unit normal n, which the canvas shows at `at` [sample]
+// at a depth [length]. sky: the share of the sky that reaches it, 0 to 1.
 static uint32_t shade_body(const cq_picture *p, const double n[3], double depth, uint32_t rgba, const double at[2],
                            double sky) {
   const space *s = p->space;
@@ -88,7 +88,8 @@ static uint32_t shade_body(const cq_picture *p, const double n[3], double depth,
   return lit_body(p, n, ray, sky, sun, rgba);
 }
 
-// Do all samples of a pixel show one surface? first: its first sample.
+// Do all samples of a pixel show the same smooth surface, so that the pixel can be lit once? first: the pixel's upper
+// left sample. 1 yes, 0 no.
 static int is_smooth(const cq_picture *p, const surface *first) {
   for (int32_t j = 0; j < p->samples; j++)
     for (int32_t i = 0; i < p->samples; i++) {
@@ -102,8 +103,8 @@ static int is_smooth(const cq_picture *p, const surface *first) {
   return 1;
 }
 
-// The colour of pixel x, y, whose samples all show one surface: normal, depth and colour are averaged and shaded once.
-// first: its first sample; sky: the share of the sky that reaches it.
+// The lit colour of pixel (x, y), whose samples all show one smooth surface: their normals, depths and colours are
+// averaged and lit once. first: its upper left sample; sky: the share of the sky that reaches it, 0 to 1.
 static uint32_t shade_smooth(const cq_picture *p, const surface *first, int32_t x, int32_t y, double sky) {
   double at[2] = { (x + 0.5) * p->samples, (y + 0.5) * p->samples };
   if (first->kind == SURFACE_PLANE) return shade_plane(p, first->rgba, at[0], at[1], p->samples, sky);
@@ -121,7 +122,7 @@ static uint32_t shade_smooth(const cq_picture *p, const surface *first, int32_t 
   return shade_body(p, n, depth, rgba, at, sky);
 }
 
-// The colour of the sample x, y, of the ground or of a body in its light. sky: the share of the sky that reaches it.
+// The lit colour of sample (x, y), which shows the surface `at`. sky: the share of the sky that reaches it, 0 to 1.
 static uint32_t shade_sample(const cq_picture *p, const surface *at, int32_t x, int32_t y, double sky) {
   double middle[2] = { x + 0.5, y + 0.5 }, n[3] = { at->nx, at->ny, at->nz };
   if (at->kind == SURFACE_PLANE) return shade_plane(p, at->rgba, middle[0], middle[1], 1, sky);
@@ -129,12 +130,13 @@ static uint32_t shade_sample(const cq_picture *p, const surface *at, int32_t x, 
   return shade_body(p, n, at->depth, at->rgba, middle, sky);
 }
 
-// Blends a premultiplied colour over another one, in place.
+// Blends a premultiplied colour `source` over *colour, in place.
 static void cover(uint32_t *colour, uint32_t source) {
   *colour = (source & 255) == 255 ? source : over(source, *colour);
 }
 
-// Shades the pixels of rows [first, last) from the depth buffer. context: the picture.
+// Lights all surfaces in pixel rows [first, last) of the depth buffer, and blends them over the canvas; the band
+// function of cq_picture_shade. context: the picture.
 static void shade_rows(void *context, int32_t first, int32_t last) {
   const cq_picture *p = context;
   int32_t samples = p->samples;
@@ -157,8 +159,8 @@ static void shade_rows(void *context, int32_t first, int32_t last) {
     }
 }
 
-// Lights the surfaces of a scene with a camera, and draws the translucent ones over them. CQ_OK, CQ_MEMORY, or
-// CQ_INVALID without a camera.
+// Lights all surfaces drawn so far into a scene with a camera, and then draws its translucent triangles and balls over
+// them. CQ_OK, CQ_MEMORY, or CQ_INVALID without a camera.
 cq_status cq_picture_shade(cq_picture *p) {
   if (!p->space) return no_camera();
   fill_tables();

@@ -11,15 +11,15 @@
 
 typedef struct spot { double x[3]; int64_t corner; } spot;
 
-// Order of corners by place, then by number, for qsort.
+// Order of triangle corners (spot) for qsort: by place, then by number.
 static int by_place(const void *a, const void *b) {
   const spot *p = a, *q = b;
   for (int d = 0; d < 3; d++) if (p->x[d] != q->x[d]) return p->x[d] < q->x[d] ? -1 : 1;
   return (p->corner > q->corner) - (p->corner < q->corner);
 }
 
-// Sets vertices and faces of a skin from the triangles of a mesh, corner {triangles, 3, 3}: equal corners become one
-// vertex. CQ_OK or CQ_MEMORY.
+// Sets vertices and faces of a skin from the triangles of a mesh, corner {triangles, 3, 3}: corners at equal places
+// become one vertex. CQ_OK or CQ_MEMORY.
 static cq_status number_vertices(cq_skin *s, int64_t triangles, const double *corner) {
   spot *spots = cq_alloc((size_t)(3 * triangles) + 1, sizeof *spots, "mesh of a body");
   s->faces = cq_alloc((size_t)triangles + 1, sizeof *s->faces, "mesh of a body");
@@ -48,14 +48,14 @@ static cq_status number_vertices(cq_skin *s, int64_t triangles, const double *co
 
 typedef struct wedge { int32_t vertex, face, corner; } wedge;
 
-// Order of wedges by vertex, then by face, for qsort.
+// Order of wedges (corners of faces) for qsort: by vertex, then by face.
 static int by_vertex(const void *a, const void *b) {
   const wedge *p = a, *q = b;
   if (p->vertex != q->vertex) return p->vertex < q->vertex ? -1 : 1;
   return (p->face > q->face) - (p->face < q->face);
 }
 
-// Sets the unit normal of triangle f at rest.
+// Sets out to the unit normal of triangle number f of a skin, where its vertices are at rest.
 static void flat_normal(const cq_skin *s, int32_t f, double out[3]) {
   const int32_t *v = s->faces[f].vertex;
   double a[3], b[3];
@@ -67,8 +67,8 @@ static void flat_normal(const cq_skin *s, int32_t f, double out[3]) {
   normalize3(out);
 }
 
-// Gives the faces around each vertex a common normal where the surface is smooth, and one for each side of a sharp
-// edge. CQ_OK or CQ_MEMORY.
+// Numbers the normals of a mesh: triangles around a vertex share the vertex's normal if the surface is smooth there;
+// triangles on different sides of a sharp edge have one for each side. CQ_OK or CQ_MEMORY.
 static cq_status number_normals(cq_skin *s) {
   wedge *wedges = cq_alloc((size_t)(3 * s->face_count) + 1, sizeof *wedges, "mesh of a body");
   if (!wedges) return CQ_MEMORY;
@@ -102,15 +102,15 @@ typedef struct gathering {
   int failed;
 } gathering;
 
-// Callback of bins_visit: keeps the least distance in a `gathering`.
+// Callback of bins_visit: keeps the least distance of all visited particles in a `gathering` (context).
 static void find_least(void *context, int32_t particle, double distance) {
   gathering *g = context;
   (void)particle;
   g->least = fmin(g->least, distance);
 }
 
-// Callback of bins_visit: bonds the present vertex of a mesh with a near particle, by a weight that falls with the
-// distance.
+// Callback of bins_visit: adds a bond, between the vertex of a mesh that bond_vertices works on and a particle near it,
+// with a weight that falls with the distance. context: a `gathering`.
 static void gather(void *context, int32_t particle, double distance) {
   gathering *g = context;
   double share = 1 - distance / g->reach;
@@ -130,7 +130,8 @@ static void gather(void *context, int32_t particle, double distance) {
   g->s->bonds[g->count++] = (bond){ .particle = particle, .weight = (float)(share * share) };
 }
 
-// Finds for each vertex of the mesh the particles near it that will carry it, and their weights. CQ_OK or CQ_MEMORY.
+// Finds for each vertex of the mesh the particles near it with which it will move, and their weights, whose sum is 1.
+// CQ_OK or CQ_MEMORY.
 static cq_status bond_vertices(cq_skin *s) {
   double mean = 0, side = 0;
   for (int32_t p = 0; p < s->n; p++) mean += cbrt(fabs(s->volume[p])) / s->n;
@@ -156,7 +157,7 @@ static cq_status bond_vertices(cq_skin *s) {
   return status;
 }
 
-// Sets the particle that gives each triangle its colour: the one that weighs most in its vertices.
+// Sets the particle whose colour each triangle has: the one with the largest weight in one of its vertices.
 static void choose_particles(cq_skin *s) {
   for (int64_t i = 0; i < s->face_count; i++) {
     float most = -1;
@@ -171,8 +172,8 @@ static void choose_particles(cq_skin *s) {
   }
 }
 
-// Makes the surface of a body from its mesh, corner {triangles, 3, 3}: vertices, normals, and their bonds with
-// particles. CQ_OK or CQ_MEMORY.
+// Makes the surface of a skin from the mesh that the body was filled from, corner {triangles, 3, 3}, which lies where
+// the particles are at rest: vertices, normals, and the particles with which vertices move. CQ_OK or CQ_MEMORY.
 cq_status shell_make(cq_skin *s, int64_t triangles, const double *corner) {
   cq_status status = number_vertices(s, triangles, corner);
   if (!status) status = number_normals(s);

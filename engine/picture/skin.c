@@ -7,7 +7,7 @@
 
 #define TORN  0.75               // [length of a link] between where two neighbours say that their common side is
 
-// Fills the definition of a skin with defaults.
+// Fills the definition of a skin with defaults, before the caller sets its fields; cq_skin_create checks that it was.
 void cq_skin_init(cq_skin_def *def) { *def = (cq_skin_def){ .cookie = CQ_COOKIE }; }
 
 // Frees a skin; NULL: does nothing.
@@ -36,7 +36,7 @@ static double det_of(const double *m, int dim) {
   return dot3(m, across);
 }
 
-// Sets out to the inverse of a matrix {dim, dim}; the identity where it is singular.
+// Sets out to the inverse of a matrix m {dim, dim}; to the identity if m is singular or not finite.
 static void invert(const double *m, int dim, double *out) {
   double det = det_of(m, dim);
   memset(out, 0, (size_t)(dim * dim) * sizeof *out);
@@ -53,7 +53,8 @@ static void invert(const double *m, int dim, double *out) {
   }
 }
 
-// Copies positions of the rest state from the definition, and sets volumes, and inverses of the deformations there.
+// Sets positions, volumes and inverse deformation gradients of the particles in the state at which the skin is made
+// ("at rest"), and which particles are always drawn alone, from the definition.
 static void bind_rest(cq_skin *s, const cq_skin_def *def) {
   int dim = s->dim;
   size_t square = (size_t)(dim * dim);
@@ -70,8 +71,8 @@ static void bind_rest(cq_skin *s, const cq_skin_def *def) {
   }
 }
 
-// Makes a skin of particles where they are at rest, by their lattice or by a mesh, into *skin, NULL on failure. CQ_OK,
-// CQ_MEMORY, or CQ_INVALID for a definition that is none.
+// Sets *skin to a new skin, the surface of a body of particles, from the lattice that the particles lie on or from a
+// mesh; to NULL on failure. CQ_OK, CQ_MEMORY, or CQ_INVALID for values of the definition that are not allowed.
 cq_status cq_skin_create(const cq_skin_def *def, cq_skin **skin) {
   *skin = NULL;
   if (def->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "the skin was not filled by cq_skin_init");
@@ -115,7 +116,8 @@ cq_status cq_skin_create(const cq_skin_def *def, cq_skin **skin) {
 
 // ---- what still hangs together --------------------------------------------------------------------------------------
 
-// Sets out to the place of a point that moves with particle p: x + F r, r from the particle at rest. F: NULL for none.
+// Sets out to the place of a point that moves with particle p: x_p + F_p r. x {n, dim}: places of the particles; F {n,
+// dim, dim}: their deformation gradients, NULL: the identity; r: the undeformed vector from the particle to the point.
 static void carry(const cq_skin *s, const double *x, const double *F, int32_t p, const double r[3], double out[3]) {
   int dim = s->dim;
   const double *at = x + (size_t)p * (size_t)dim, *m = F ? F + (size_t)p * (size_t)(dim * dim) : NULL;
@@ -125,8 +127,8 @@ static void carry(const cq_skin *s, const double *x, const double *F, int32_t p,
   }
 }
 
-// Is the lattice torn between particle p and its neighbour q along axis d: do both, by their places and F, disagree on
-// where the side between them is?
+// Is the lattice torn between particle p and its neighbour q along axis d: do the two particles, by their places x {n,
+// dim} and deformation gradients F, disagree on where the common side of their cells is? 1 yes, 0 no.
 static int is_torn(const cq_skin *s, const double *x, const double *F, int32_t p, int32_t q, int d) {
   int dim = s->dim;
   const double *axis = s->lattice.axis + ((size_t)p * (size_t)dim + (size_t)d) * (size_t)dim;
@@ -145,7 +147,7 @@ static int is_torn(const cq_skin *s, const double *x, const double *F, int32_t p
   return !(gap < TORN * TORN * length);
 }
 
-// Cuts all links of particle p, on both sides, in broken_now.
+// Marks in broken_now all links between particle p and its neighbours as torn, for p and for the neighbours.
 static void break_links(cq_skin *s, int32_t p) {
   for (int side = 0; side < 2 * s->dim; side++) {
     int32_t q = s->lattice.link[(size_t)p * 2 * (size_t)s->dim + (size_t)side];
@@ -154,8 +156,9 @@ static void break_links(cq_skin *s, int32_t p) {
   }
 }
 
-// Finds the links of the lattice that are torn at places x and deformations F, and the particles that are alone then.
-// Returns 1 if they changed, so that the surface must be made again.
+// Finds which links of the lattice are torn if particles are at x {n, dim} with deformation gradients F, and which
+// particles have lost most of their links and are drawn alone. Returns 0 if both are as before; else the surface must
+// be made again.
 static int find_torn(cq_skin *s, const double *x, const double *F) {
   memset(s->broken_now, 0, (size_t)s->n * sizeof *s->broken_now);
   for (int32_t p = 0; p < s->n; p++)
@@ -184,7 +187,8 @@ static int find_torn(cq_skin *s, const double *x, const double *F) {
 
 // ---- where it is now ------------------------------------------------------------------------------------------------
 
-// Sets the vertices of a surface where the particles that they are bonded to take them, at places x and deformations F.
+// Sets the vertices of a skin's surface to the weighted means of where the particles that they move with carry them (x,
+// F: as in `carry`).
 static void place_vertices(cq_skin *s, const double *x, const double *F) {
   int dim = s->dim;
   for (int64_t v = 0; v < s->vertex_count; v++) {
@@ -199,7 +203,7 @@ static void place_vertices(cq_skin *s, const double *x, const double *F) {
   }
 }
 
-// Sets the normals of the deformed surface, means over the faces around each vertex.
+// Sets the unit normals of the deformed surface in 3D: the mean over the faces that share a normal, by area.
 static void find_normals(cq_skin *s) {
   memset(s->normal, 0, (size_t)s->normal_count * 3 * sizeof *s->normal);
   for (int64_t i = 0; i < s->face_count; i++) {
@@ -219,7 +223,8 @@ static void find_normals(cq_skin *s) {
   for (int64_t k = 0; k < s->normal_count; k++) normalize3(s->normal + 3 * k);
 }
 
-// Sets the size of particle p if it is drawn alone, else 0; in the plane also the shape that F gives its square.
+// Sets size of particle p, the root of its present volume, if it is drawn alone, else 0; in 2D also cell, the half
+// edges of its square deformed by F. deformation {n, dim, dim}; NULL: undeformed.
 static void measure_alone(cq_skin *s, int32_t p, const double *deformation) {
   int dim = s->dim;
   s->size[p] = 0;
@@ -231,8 +236,9 @@ static void measure_alone(cq_skin *s, int32_t p, const double *deformation) {
   for (int k = 0; k < 4 && dim == 2; k++) s->cell[4 * (size_t)p + (size_t)k] = half * (F ? F[k] : k % 3 == 0);
 }
 
-// Moves the surface to where the particles are, and opens it where its lattice is torn. level {n}: cells of different
-// levels do not join, those of level 0 are not drawn; NULL: all are one. A mesh has no levels. CQ_OK or CQ_MEMORY.
+// Moves the surface of a skin along with its particles, to position {n, dim} and deformation {n, dim, dim} (NULL:
+// none), and opens it where the lattice of particles is torn. level {n}: cells of different levels are not joined, and
+// cells of level 0 are not drawn; NULL: all have level 1. A mesh has no levels. CQ_OK or CQ_MEMORY.
 cq_status cq_skin_pose(cq_skin *s, const double *position, const double *deformation, const uint8_t *level) {
   if (!s->is_mesh) {
     int changed = find_torn(s, position, deformation) | !s->made;
@@ -253,7 +259,7 @@ cq_status cq_skin_pose(cq_skin *s, const double *position, const double *deforma
   return CQ_OK;
 }
 
-// Sets the end points of an edge of the outline, cut to its visible span.
+// Sets the present end points of edge number `edge` of a 2D skin's outline, without parts that other cells cover.
 void skin_edge(const cq_skin *s, int64_t edge, double from[2], double to[2]) {
   const double *a = s->x + 2 * s->edge[2 * edge], *b = s->x + 2 * s->edge[2 * edge + 1];
   const float *span = s->span + 2 * edge;
@@ -263,7 +269,7 @@ void skin_edge(const cq_skin *s, int64_t edge, double from[2], double to[2]) {
   }
 }
 
-// Fills info with the counts of a skin, and the length of its outline.
+// Fills info with the counts of a skin's vertices, faces, outline edges and lone particles, and the outline's length.
 void cq_skin_describe(const cq_skin *s, cq_skin_info *info) {
   *info = (cq_skin_info){ .vertex_count = s->vertex_count, .face_count = s->face_count, .edge_count = s->edge_count };
   for (int32_t p = 0; p < s->n; p++) info->alone_count += s->apart[p] && s->level[p];
@@ -274,7 +280,8 @@ void cq_skin_describe(const cq_skin *s, cq_skin_info *info) {
   }
 }
 
-// Copies vertices {v, dim}, faces {f, 4}, and which particles are drawn alone {n}; NULL: not wanted.
+// Copies the present vertices of a skin {v, dim}, the vertex indices of its faces {f, 4} (-1 as the last: a triangle),
+// and which particles are drawn alone {n}; NULL: not wanted.
 void cq_skin_read(const cq_skin *s, double *vertex, int32_t *faces, uint8_t *alone) {
   if (vertex) memcpy(vertex, s->x, (size_t)(s->vertex_count * s->dim) * sizeof *vertex);
   for (int64_t i = 0; i < s->face_count && faces; i++) memcpy(faces + 4 * i, s->faces[i].vertex, 4 * sizeof *faces);

@@ -1,4 +1,4 @@
-// A scene with a camera: surfaces by depth. They are lit later, all at once, by shade.c.
+// space: a 3D scene with a camera: surfaces are drawn into a depth buffer. They are lit later, all at once, by shade.c.
 #include "picture.h"
 #include "vector.h"
 #include <string.h>
@@ -22,7 +22,7 @@ void cq_plane_init(cq_plane *plane) {
       (cq_plane){.cookie = CQ_COOKIE, .rgba = 0xFFFFFFFF, .line = 0x000000FF, .normal = {0, 1, 0}, .first = {1, 0, 0}};
 }
 
-// Frees the parts of a picture with a camera: surfaces by depth, shadows and occlusion. NULL: does nothing.
+// Frees depth buffer, shadow map, occlusion, planes and translucent surfaces of a picture. NULL: does nothing.
 void space_destroy(space *s) {
   if (!s) return;
   cq_free(s->surfaces);
@@ -36,7 +36,7 @@ void space_destroy(space *s) {
   cq_free(s);
 }
 
-// Clears the surfaces of rows [first, last): nothing is seen, at depth INFINITY. context: the picture.
+// Clears rows [first, last) of the depth buffer: no surface, at depth INFINITY. context: the picture.
 static void clear_surfaces(void *context, int32_t first, int32_t last) {
   const cq_picture *p = context;
   surface *from = p->space->surfaces + (size_t)first * (size_t)p->w,
@@ -44,8 +44,8 @@ static void clear_surfaces(void *context, int32_t first, int32_t last) {
   for (surface *at = from; at < to; at++) *at = (surface){ .depth = INFINITY };
 }
 
-// Sets the camera: from now on surfaces can be drawn, hidden by depth. CQ_OK, CQ_MEMORY, or CQ_INVALID for values that
-// are not allowed, or a view or a light without a direction.
+// Sets the camera of a picture and forgets all surfaces: from now on 3D surfaces can be drawn, which hide each other by
+// depth. CQ_OK, CQ_MEMORY, or CQ_INVALID for values that are not allowed, or a view or a light without a direction.
 cq_status cq_picture_camera(cq_picture *p, const cq_camera *camera) {
   if (camera->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "the camera was not filled by cq_camera_init");
   if (!(camera->field_of_view > 0 && camera->field_of_view < 3.1))
@@ -94,12 +94,12 @@ cq_status cq_picture_camera(cq_picture *p, const cq_camera *camera) {
   return CQ_OK;
 }
 
-// CQ_INVALID with the sentence that the picture has no camera.
+// Returns CQ_INVALID with the sentence that the picture has no camera.
 cq_status no_camera(void) {
   return cq_fail(CQ_INVALID, "the picture has no camera, set one with cq_picture_camera first");
 }
 
-// Sets c to a place x in the world along the camera's axes: right, up, and away from it.
+// Sets c to place x of the world in the camera's coordinates: right, up, and away from the camera (depth).
 void to_camera(const space *s, const double x[3], double c[3]) {
   double q[3] = { x[0] - s->def.eye[0], x[1] - s->def.eye[1], x[2] - s->def.eye[2] };
   c[0] = dot3(q, s->right);
@@ -107,7 +107,7 @@ void to_camera(const space *s, const double x[3], double c[3]) {
   c[2] = dot3(q, s->forward);
 }
 
-// Sets a sample of the depth buffer to one of a body: depth, normal and colour.
+// Sets a sample of the depth buffer to a body's surface with this depth, unit normal and unlit colour.
 static void put(surface *at, double depth, const double normal[3], uint32_t rgba) {
   *at = (surface){.depth = (float)depth,
                   .nx = nearest_int(511 * normal[0]),
@@ -117,12 +117,13 @@ static void put(surface *at, double depth, const double normal[3], uint32_t rgba
                   .rgba = rgba};
 }
 
-// Sets out to a direction (a, b, c) along the camera's axes as one in the world's.
+// Sets out to the direction, in the world, that has components (a, b, c) along the camera's axes right, up and forward.
 static void to_world(const space *s, double a, double b, double c, double out[3]) {
   for (int d = 0; d < 3; d++) out[d] = a * s->right[d] + b * s->up[d] + c * s->forward[d];
 }
 
-// Draws rows [first, last) of a ball that is far from the camera: a disc with the depths and normals of a ball.
+// Draws a ball that is far from the camera, in its part within rows [first, last), into the depth buffer: as a disc on
+// the canvas with the depths and normals of a ball.
 static void far_ball(cq_picture *p, const globe *g, int32_t first, int32_t last) {
   space *s = p->space;
   double k = s->focal / g->c[2], cx = 0.5 * p->w + k * g->c[0], cy = 0.5 * p->h - k * g->c[1], r = k * g->radius,
@@ -142,7 +143,8 @@ static void far_ball(cq_picture *p, const globe *g, int32_t first, int32_t last)
   }
 }
 
-// Draws rows [first, last) of a ball near the camera exactly: each ray t (sx, sy, 1) against |t d - c| = radius.
+// Draws a ball near the camera, in its part within rows [first, last), into the depth buffer exactly: each sample's ray
+// is intersected with the ball.
 static void near_ball(cq_picture *p, const globe *g, int32_t first, int32_t last) {
   space *s = p->space;
   const double *c = g->c, radius = g->radius;
@@ -172,7 +174,8 @@ typedef struct rolling {
   int64_t count;
 } rolling;
 
-// Draws the balls of a `rolling` into rows [first, last): distant ones as discs, near ones exactly.
+// Draws all balls of a `rolling` (context) into rows [first, last) of the depth buffer, distant ones as discs, near
+// ones exactly; the band function of cq_picture_spheres.
 static void roll(void *context, int32_t first, int32_t last) {
   const rolling *r = context;
   const space *s = r->picture->space;
@@ -186,8 +189,9 @@ static void roll(void *context, int32_t first, int32_t last) {
   }
 }
 
-// Draws n balls of centre {n, 3}, radius {n} and colour {n} into the surfaces and the shadow; those with an alpha below
-// 255 later, over the finished picture. CQ_OK, CQ_MEMORY, or CQ_INVALID without a camera.
+// Draws n balls of centre {n, 3}, radius {n} and colour rgba {n} into the depth buffer and the shadow map of a scene
+// with a camera. Balls with an alpha below 255 are translucent: they are listed and drawn when the scene is lit. CQ_OK,
+// CQ_MEMORY, or CQ_INVALID without a camera.
 cq_status cq_picture_spheres(cq_picture *p, int64_t n, const double *centre, const double *radius,
                              const uint32_t *rgba) {
   if (!p->space) return no_camera();
@@ -211,8 +215,8 @@ cq_status cq_picture_spheres(cq_picture *p, int64_t n, const double *centre, con
   return status;
 }
 
-// Sets pixels {n, 2} to where points {n, 3} of the world appear; NaN behind the camera. CQ_OK, or CQ_INVALID without a
-// camera.
+// Sets pixels {n, 2} to where the camera shows points {n, 3} of the world, NaN for points behind it. CQ_OK, or
+// CQ_INVALID without a camera.
 cq_status cq_picture_project(const cq_picture *p, int64_t n, const double *points, double *pixels) {
   if (!p->space) return no_camera();
   for (int64_t i = 0; i < n; i++) {

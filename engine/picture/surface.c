@@ -19,13 +19,13 @@ enum { MELTINGS = 8, SMOOTHINGS = 12, LONG = 3, SHARP = 1, JOINED = 2 };
 
 typedef struct joints { int32_t *parent; int32_t corners; } joints;
 
-// The root of k's set in a union-find forest; shortens the way to it.
+// The representative of element k's set in a union-find forest; shortens the path to it.
 static int32_t root_of(int32_t *parent, int32_t k) {
   while (parent[k] != k) k = parent[k] = parent[parent[k]];
   return k;
 }
 
-// Joins the sets of a and b in a union-find forest.
+// Joins the sets of elements a and b in a union-find forest.
 static void join(int32_t *parent, int32_t a, int32_t b) {
   a = root_of(parent, a);
   b = root_of(parent, b);
@@ -33,30 +33,30 @@ static void join(int32_t *parent, int32_t a, int32_t b) {
   else parent[a] = b;
 }
 
-// The neighbour of particle p at a side of its cell that it still hangs together with; -1: there is none, the link is
-// torn, or it has another level.
+// The neighbour of particle p in its lattice at a side of its cell (2 axis + 0 below, 1 above); -1: there is none, the
+// link to it is torn, or its level differs.
 static int32_t neighbour(const cq_skin *s, int32_t p, int side) {
   if (s->broken[p] >> side & 1) return -1;
   int32_t q = s->lattice.link[(size_t)p * 2 * (size_t)s->dim + (size_t)side];
   return q >= 0 && s->level[q] == s->level[p] ? q : -1;
 }
 
-// Is the cell of particle p drawn: on a lattice, not torn off, and solid?
+// Is the cell of particle p drawn: is p on a lattice, not torn off, and of a level above 0? 1 yes, 0 no.
 static int is_shown(const cq_skin *s, int32_t p) { return s->lattice.on[p] && !s->apart[p] && s->level[p] > 0; }
 
-// Has the cell of particle p no shown neighbour at this side?
+// Has the cell of particle p no neighbour in its lattice at this side (as in `neighbour`) that is shown? 1 yes, 0 no.
 static int is_bare(const cq_skin *s, int32_t p, int side) {
   int32_t q = neighbour(s, p, side);
   return q < 0 || !is_shown(s, q);
 }
 
-// Is this side of the cell of particle p part of the body's outside?
+// Is this side of the cell of particle p on the body's surface: bare, and not covered by another lattice? 1 yes, 0 no.
 static int is_open(const cq_skin *s, int32_t p, int side) {
   return is_bare(s, p, side) && !(s->lattice.covered[p] >> side & 1);
 }
 
-// Makes one of the corners that cells of linked particles share, so that their sides meet: parent becomes a union-find
-// forest of the corners of all cells.
+// Sets parent {n 2^dim} to a union-find forest of the corners of all cells, in which corners that cells of linked
+// particles have in common are one set: each set becomes a vertex of the surface.
 static void join_corners(const cq_skin *s, int32_t *parent) {
   int dim = s->dim, corners = 1 << dim;
   for (int32_t k = 0; k < s->n * corners; k++) parent[k] = k;
@@ -71,25 +71,25 @@ static void join_corners(const cq_skin *s, int32_t *parent) {
   }
 }
 
-// Sets the four corners (in the plane two) of a side of a cell along axis d, in their order around it seen from
-// outside.
+// Sets corner to the four corners of a side of a 3D cell, across axis d, below (side 0) or above (1), in their order
+// around it seen from outside. A corner's number has bit i if it lies above along axis i.
 static void side_corners(int d, int side, int corner[4]) {
   int a = (d + 1) % 3, b = (d + 2) % 3, base = side ? 1 << d : 0;
   int ring[4] = { base, base | 1 << a, base | 1 << a | 1 << b, base | 1 << b };
   for (int k = 0; k < 4; k++) corner[k] = ring[side ? k : 3 - k];
 }
 
-// Is a part of this side of the cell of particle p on the outline, in the plane?
+// Is at least a part of this side of the cell of particle p on the body's outline, in 2D? 1 yes, 0 no.
 static int is_outline(const cq_skin *s, int32_t p, int side) {
   const float *open = s->lattice.open + ((size_t)p * 4 + (size_t)side) * 2;
   return is_bare(s, p, side) && open[0] < open[1];
 }
 
-// Calls for each side of a shown cell that is outside. In space for all bare ones: behind the others they close
-// what gapes between two parts.
+// A function for each side of a shown cell that belongs to the surface. In 3D these are all bare sides: covered ones
+// close gaps between two parts of a body.
 typedef void each_side(cq_skin *s, const int32_t *parent, int32_t p, int side);
 
-// Calls visit for each side of a shown cell that belongs to the surface.
+// Calls visit(s, parent, particle, side) for each side of a cell that belongs to the surface, or in 2D to the outline.
 static void visit_sides(cq_skin *s, const int32_t *parent, each_side *visit) {
   for (int32_t p = 0; p < s->n; p++) {
     if (!is_shown(s, p)) continue;
@@ -99,14 +99,15 @@ static void visit_sides(cq_skin *s, const int32_t *parent, each_side *visit) {
   }
 }
 
-// Counts a side of a cell that belongs to the surface: a face in space, an edge in the plane.
+// An each_side that only counts: a face in 3D, an edge of the outline in 2D.
 static void count_side(cq_skin *s, const int32_t *parent, int32_t p, int side) {
   (void)parent, (void)p, (void)side;
   if (s->dim == 3) s->face_count++;
   else s->edge_count++;
 }
 
-// Adds a side of the cell of particle p to the surface: a face in space, an edge of the outline in the plane.
+// An each_side that adds the side of the cell of particle p to the surface: as a face in 3D, an edge of the outline in
+// 2D. Vertices are corners of cells (particle 2^dim + corner) until number_vertices.
 static void add_side(cq_skin *s, const int32_t *parent, int32_t p, int side) {
   (void)parent;
   int corners = 1 << s->dim;
@@ -125,7 +126,7 @@ static void add_side(cq_skin *s, const int32_t *parent, int32_t p, int side) {
   }
 }
 
-// Adds the cell of each particle that is shown to the faces, in the plane.
+// In 2D: adds the cell of each particle that is shown to the faces of the skin.
 static void add_cells(cq_skin *s) {
   for (int32_t p = 0; p < s->n; p++)
     if (is_shown(s, p))
@@ -134,8 +135,8 @@ static void add_cells(cq_skin *s) {
 
 // ---- vertices -------------------------------------------------------------------------------------------------------
 
-// Numbers the vertices that faces and outline need, and puts the numbers into both. number: set for a corner's root in
-// the union of corners, -1 where no face has it.
+// Numbers the vertices that faces and outline use, and replaces corners of cells in both by vertex numbers. parent:
+// from join_corners; number {n 2^dim}: set to the vertex of each representative corner, -1 if no face uses it.
 static void number_vertices(cq_skin *s, int32_t *parent, int32_t *number) {
   int32_t all = s->n << s->dim;
   for (int32_t k = 0; k < all; k++) number[k] = -1;
@@ -148,7 +149,7 @@ static void number_vertices(cq_skin *s, int32_t *parent, int32_t *number) {
   for (int64_t i = 0; i < 2 * s->edge_count; i++) s->edge[i] = number[root_of(parent, s->edge[i])];
 }
 
-// Sets out to the place of corner c of the cell of particle p at rest.
+// Sets out to the place of corner c (as in side_corners) of the cell of particle p at rest.
 static void corner_place(const cq_skin *s, int32_t p, int c, double out[3]) {
   int dim = s->dim;
   const double *axis = s->lattice.axis + (size_t)p * (size_t)(dim * dim);
@@ -158,8 +159,8 @@ static void corner_place(const cq_skin *s, int32_t p, int c, double out[3]) {
   }
 }
 
-// Sets the bonds `to` (NULL: only counts them) of a vertex with particle p of one of its cells; in space also with
-// those linked to it, which smooth what F says at the surface. Returns their number.
+// Appends to `to` (NULL: only counts) the bonds by which a vertex moves with particle p, one of whose cell's corners it
+// is; in 3D also, with lower weight, those with p's neighbours, which smooths noise of F. Returns their number.
 static int add_bonds(const cq_skin *s, int32_t p, bond *to) {
   int count = 1;
   if (to) to[0] = (bond){ .particle = p, .weight = 1 };
@@ -172,8 +173,9 @@ static int add_bonds(const cq_skin *s, int32_t p, bond *to) {
   return count;
 }
 
-// Sets the bonds of each vertex with particles, and its place at rest, the mean of the corners of its cells. cells: set
-// to their number. CQ_OK or CQ_MEMORY.
+// Sets for each vertex the particles with which it moves, with weights, and its place at rest, the mean of the corners
+// of its cells. parent, number: as in number_vertices; cells {vertices}: set to the number of cells at each vertex.
+// CQ_OK or CQ_MEMORY.
 static cq_status bond_vertices(cq_skin *s, int32_t *parent, const int32_t *number, int32_t *cells) {
   int dim = s->dim, corners = 1 << dim;
   int64_t *start = s->bond_start + 1;
@@ -217,14 +219,14 @@ typedef struct smoothing {
   double most;                   // [cell] that a vertex may move
 } smoothing;
 
-// Adds vertex b to the sum of a's neighbours.
+// Adds the place of vertex b to the sum of the neighbours of vertex a.
 static void add_edge(const cq_skin *s, int32_t a, int32_t b, const smoothing *m) {
   for (int i = 0; i < s->dim; i++) m->sum[(int64_t)a * s->dim + i] += s->y[(int64_t)b * s->dim + i];
   m->count[a]++;
 }
 
-// One step of Laplacian smoothing: moves vertices by a part of the way to the mean of their neighbours, within their
-// limit.
+// One step of Laplacian smoothing of the vertices at rest: moves each by `factor` of the way to the mean of its
+// neighbours (negative: away from it), but not farther than m->most cells from m->before; m->fixed ones stay.
 static void smooth_once(cq_skin *s, const smoothing *m, double factor) {
   memset(m->sum, 0, (size_t)(s->vertex_count * s->dim) * sizeof *m->sum);
   memset(m->count, 0, (size_t)s->vertex_count * sizeof *m->count);
@@ -250,8 +252,8 @@ static void smooth_once(cq_skin *s, const smoothing *m, double factor) {
   }
 }
 
-// The number of cells from p on, away from one open side, whose other side is open too; at most LONG, also where the
-// body ends.
+// The number of cells in a row, beginning with that of particle p and going away from its side `away`, whose side
+// `open` is on the surface; at most LONG, and LONG if the row ends with the body.
 static int run_length(const cq_skin *s, int32_t p, int away, int open) {
   for (int n = 1; n < LONG; n++) {
     int32_t q = neighbour(s, p, away ^ 1);
@@ -263,7 +265,8 @@ static int run_length(const cq_skin *s, int32_t p, int away, int open) {
   return LONG;
 }
 
-// Is the edge between two open sides of a cell longer than a step, or as long as the body? In the plane it is a point.
+// Does the edge of the cell of p between its open sides a and b continue in neighbouring cells for LONG cells, or as
+// long as the body, so that it is no step of a staircase? 1 yes, 0 no; always 1 in 2D, where it is a point.
 static int is_long_edge(const cq_skin *s, int32_t p, int a, int b) {
   if (s->dim == 2) return 1;
   int along = 3 - a / 2 - b / 2, length = 1, covered = 0;
@@ -282,14 +285,16 @@ static int is_long_edge(const cq_skin *s, int32_t p, int a, int b) {
   return length >= LONG || !covered;
 }
 
-// Is another side open on all of LONG cells from p on, towards one side?
+// Are LONG cells in a row, beginning with that of particle p and going to its side `towards`, all shown with their side
+// `open` on the surface? 1 yes, 0 no; p may be -1: no.
 static int is_long_row(const cq_skin *s, int32_t p, int towards, int open) {
   for (int n = 0; n < LONG; n++, p = neighbour(s, p, towards))
     if (p < 0 || !is_shown(s, p) || !is_open(s, p, open)) return 0;
   return 1;
 }
 
-// Marks the vertices of true inner corners in the plane, where the outline turns from one long row to another:
+// Marks as SHARP, in 2D, the vertices of true inner corners of the outline, where two long rows of cells meet, so that
+// smoothing leaves them. parent, number: as in number_vertices; sharp {vertices}.
 //
 //     | q |
 //     o---o               a: the side of r where p lies, open at q
@@ -305,8 +310,9 @@ static void find_inner(const cq_skin *s, int32_t *parent, const int32_t *number,
   }
 }
 
-// Marks the vertices of true edges, where two sides meet that are longer than the steps of stairs: SHARP; and those
-// where a part meets another one: JOINED.
+// Marks, in sharp {vertices}, the vertices that smoothing must not move: SHARP on true edges, where two sides meet that
+// are longer than steps of a staircase; JOINED where one part of the body meets another. parent, number: as in
+// number_vertices.
 static void find_sharp(const cq_skin *s, int32_t *parent, const int32_t *number, uint8_t *sharp) {
   int dim = s->dim, corners = 1 << dim;
   if (dim == 2) find_inner(s, parent, number, sharp);
@@ -331,7 +337,8 @@ static void find_sharp(const cq_skin *s, int32_t *parent, const int32_t *number,
   }
 }
 
-// Smooths the surface's vertices at rest, so that the stairs of a lattice disappear.
+// Smooths the surface's vertices at rest, so that the staircase of the lattice's cells disappears. m: work memory, with
+// the vertices that stay in m->fixed.
 static void smooth_all(cq_skin *s, smoothing *m) {
   size_t size = (size_t)(s->vertex_count * s->dim) * sizeof *m->before;
   memcpy(m->before, s->y, size);
@@ -350,9 +357,10 @@ static void smooth_all(cq_skin *s, smoothing *m) {
   smooth_once(s, m, INWARDS);
 }
 
-// ---- all together ---------------------------------------------------------------------------------------------------
+// ---- the surface ----------------------------------------------------------------------------------------------------
 
-// Sets the ways r of all bonds, by which particles carry the vertices that lie at y at rest.
+// Sets r of each bond between a vertex and a particle: the undeformed vector from the particle to the vertex, from the
+// vertices' places at rest (y) and the particles' places and F at rest.
 void surface_bind(cq_skin *s) {
   int dim = s->dim;
   for (int64_t v = 0; v < s->vertex_count; v++)
@@ -383,8 +391,8 @@ void surface_free(cq_skin *s) {
   s->vertex_count = s->face_count = s->normal_count = s->edge_count = 0;
 }
 
-// Makes the surface of lattices of particles: faces, outline, vertices, bonds. parent, number {n 2^dim}: work memory.
-// CQ_OK or CQ_MEMORY; the caller frees the surface then.
+// Makes the surface of a skin from the cells of its lattices: faces, outline, vertices, and the particles with which
+// these move. parent, number {n 2^dim}: work memory. CQ_OK, or CQ_MEMORY, after which the caller frees the surface.
 static cq_status make(cq_skin *s, int32_t *parent, int32_t *number) {
   int dim = s->dim;
   join_corners(s, parent);
@@ -422,7 +430,8 @@ static cq_status make(cq_skin *s, int32_t *parent, int32_t *number) {
   return status;
 }
 
-// Makes the surface of a skin anew from its lattice and the links that hold. CQ_OK, or CQ_MEMORY without a surface.
+// Replaces the surface of a skin by a new one from its lattice and the links that are not torn. CQ_OK, or CQ_MEMORY,
+// and then the skin has no surface.
 cq_status surface_make(cq_skin *s) {
   surface_free(s);
   int32_t *parent = cq_alloc(((size_t)s->n << s->dim) + 1, sizeof *parent, "surface of a body");

@@ -1,4 +1,4 @@
-// Text by strokes: a small sans-serif alphabet of lines and quadratic B-splines, drawn at any size and weight.
+// text: text by strokes: a small sans-serif alphabet of lines and quadratic B-splines, drawn at any size and weight.
 #include "picture.h"
 
 // A glyph is its width, then strokes. A point is two digits 0-9A-H: x from the left, y upwards; the baseline is 4,
@@ -28,7 +28,7 @@ static const char unknown[] = "6 04640G6G 040G 646G";
 
 enum { BASELINE = 4, CAPITAL = 12, GAP = 3, CURVE_STEPS = 6, POINTS_MAX = 24 };
 
-// The value of a character as a digit: 0 to 9, then A, B, ...
+// The value of a character of glyphs[] as a digit: 0 to 9, then A = 10, B = 11, ...
 static int digit(char c) { return c <= '9' ? c - '0' : c - 'A' + 10; }
 
 typedef struct pen {
@@ -36,7 +36,7 @@ typedef struct pen {
   double x, y, unit, radius;     // origin of the glyph [sample]
 } pen;
 
-// Adds a straight stroke of a letter from a to b, in units of the alphabet, to the mask.
+// Adds a straight stroke from a to b, in the coordinates of glyphs[], to the coverage mask; k: place, scale and width.
 static void dash(const pen *k, const double a[2], const double b[2]) {
   double p[2] = { k->x + a[0] * k->unit, k->y - (a[1] - BASELINE) * k->unit };
   double q[2] = { k->x + b[0] * k->unit, k->y - (b[1] - BASELINE) * k->unit };
@@ -44,8 +44,8 @@ static void dash(const pen *k, const double a[2], const double b[2]) {
   mask_capsule(k->picture, p, q, a[0] == b[0] && a[1] == b[1] ? 1.3 * k->radius : k->radius);
 }
 
-// Adds one arc of a quadratic B-spline stroke through control points to the mask: from the middle of a b (or a itself)
-// by b to the middle of b c (or c itself).
+// Adds a quadratic Bezier curve from a to c with control point b, in the coordinates of glyphs[], to the coverage mask
+// as short straight strokes: one piece of a quadratic B-spline.
 static void arc(const pen *k, const double a[2], const double b[2], const double c[2]) {
   double last[2] = { a[0], a[1] };
   for (int i = 1; i <= CURVE_STEPS; i++) {
@@ -57,8 +57,8 @@ static void arc(const pen *k, const double a[2], const double b[2], const double
   }
 }
 
-// Adds one stroke of a glyph through n points q to the mask: a polyline (kind 0), or a smooth curve, open ('~') or
-// closed ('@').
+// Adds one stroke of a glyph with n points q to the coverage mask: a polyline through them (kind 0), or a quadratic
+// B-spline with these control points, open ('~') or closed ('@').
 static void stroke(const pen *k, char kind, int n, double (*q)[2]) {
   if (kind == 0) {
     for (int i = 0; i + 1 < n; i++) dash(k, q[i], q[i + 1]);
@@ -76,7 +76,7 @@ static void stroke(const pen *k, char kind, int n, double (*q)[2]) {
   }
 }
 
-// Adds the strokes of a letter, lines and B-splines, to the picture's mask. glyph: an entry of glyphs[].
+// Adds all strokes of a character, an entry of glyphs[], to the coverage mask. k: place, scale and width of strokes.
 static void draw_glyph(const pen *k, const char *glyph) {
   for (const char *c = glyph + 1; *c;) {
     double q[POINTS_MAX][2];
@@ -92,7 +92,8 @@ static void draw_glyph(const pen *k, const char *glyph) {
   }
 }
 
-// Draws one line of ASCII; returns its width. picture NULL: only that.
+// Draws one line of ASCII text in the colour, size and place of `text`; other characters appear as a crossed box.
+// Returns the width of the line [pixel]. p NULL: draws nothing.
 double cq_picture_text(cq_picture *p, const cq_text *text, const char *line) {
   const double unit = text->size / CAPITAL, start = text->x;
   double x = start;

@@ -1,4 +1,4 @@
-// Triangles of a scene with a camera: cut off behind it, put on the canvas, and filled by depth.
+// triangle: triangles of a scene with a camera: clipped behind it, projected onto the canvas, and drawn by depth.
 #include "facet.h"
 #include "vector.h"
 #include <stdlib.h>
@@ -23,8 +23,8 @@ static int before(const void *a, const void *b) {
   return (x->index > y->index) - (x->index < y->index);
 }
 
-// An array of the places of facets by depth, the nearest first: then most hidden samples fail the depth test at once.
-// NULL without memory; the caller frees it.
+// Returns a list of all facets (triangles on the canvas) in order of depth, the nearest first, so that most hidden
+// samples fail the depth test at once, with the rows that each covers. NULL without memory; the caller frees it.
 static placed *in_order(const facet *facets, int64_t count) {
   placed *order = cq_alloc((size_t)count + 1, sizeof *order, "triangles of a picture");
   for (int64_t i = 0; i < count && order; i++) {
@@ -37,7 +37,8 @@ static placed *in_order(const facet *facets, int64_t count) {
   return order;
 }
 
-// Draws a facet into rows [first, last) of the depth buffer. at_rows: its rows on the canvas.
+// Draws a facet (a triangle on the canvas), in its part within rows [first, last), into the depth buffer. at_rows: the
+// rows that it covers.
 static void fill_facet(cq_picture *p, const facet *f, const placed *at_rows, int32_t first, int32_t last) {
   facet_scan scan;
   if (!facet_begin(f, &scan)) return;
@@ -63,7 +64,7 @@ static void fill_facet(cq_picture *p, const facet *f, const placed *at_rows, int
   }
 }
 
-// Draws all facets of a `filling` into rows [first, last) of the depth buffer.
+// Draws all facets (triangles on the canvas) of a `filling` (context) into rows [first, last) of the depth buffer.
 static void fill_band(void *context, int32_t first, int32_t last) {
   const filling *f = context;
   for (int64_t i = 0; i < f->count; i++) {
@@ -77,7 +78,7 @@ typedef struct corner {          // in the camera's axes
   double c[3], normal[3], tint[4];
 } corner;
 
-// Sets out to the corner at share t of the edge from a to b: place, normal and colour, by linear interpolation.
+// Sets out to place, normal and colour at share t (0 to 1) of the edge from corner a to corner b, by interpolation.
 static void mix(const corner *a, const corner *b, double t, corner *out) {
   for (int d = 0; d < 3; d++) {
     out->c[d] = a->c[d] + t * (b->c[d] - a->c[d]);
@@ -86,7 +87,7 @@ static void mix(const corner *a, const corner *b, double t, corner *out) {
   for (int k = 0; k < 4; k++) out->tint[k] = a->tint[k] + t * (b->tint[k] - a->tint[k]);
 }
 
-// Projects three corners in front of the camera onto the canvas.
+// Projects a triangle, whose three corners are in front of the camera, onto the canvas.
 static facet to_facet(const cq_picture *p, const corner *const of[3]) {
   facet f;
   double depth = 0;
@@ -104,8 +105,8 @@ static facet to_facet(const cq_picture *p, const corner *const of[3]) {
   return f;
 }
 
-// Projects a triangle of corners x {3, 3} onto the canvas, into `out`. Returns the number of facets, at most two, since
-// the part behind the camera is cut off.
+// Projects a triangle with corners x {3, 3} in the world, normals {3, 3} and colours rgba {3} onto the canvas, into
+// out. The part behind the camera is cut off, which can leave a quadrangle: returns the number of triangles, 0 to 2.
 static int project(const cq_picture *p, const double *x, const double *normal, const uint32_t *rgba, facet out[2]) {
   corner c[3], kept[4];
   double front = 1e-3 * p->space->def.focus_radius;
@@ -135,8 +136,8 @@ static int project(const cq_picture *p, const double *x, const double *normal, c
   return count - 2;
 }
 
-// Draws n triangles of corners, normals {n, 3, 3} and colours {n, 3}: opaque ones into the depth buffer and the shadow,
-// the others are kept for later. CQ_OK or CQ_MEMORY.
+// Draws n triangles with corners and their normals {n, 3, 3} in the world and colours rgba {n, 3}: opaque ones into the
+// depth buffer and the shadow map; translucent ones are listed and drawn when the scene is lit. CQ_OK or CQ_MEMORY.
 cq_status draw_facets(cq_picture *p, int64_t n, const double *corners, const double *normal, const uint32_t *rgba) {
   facet *facets = cq_alloc((size_t)(2 * n + 1), sizeof *facets, "triangles of a picture");
   if (!facets) return CQ_MEMORY;
@@ -164,8 +165,8 @@ cq_status draw_facets(cq_picture *p, int64_t n, const double *corners, const dou
   return status;
 }
 
-// Draws n triangles of corners {n, 3, 3} and colours {n}, flat, both sides seen. CQ_OK, CQ_MEMORY, or CQ_INVALID
-// without a camera.
+// Draws n flat triangles with corners {n, 3, 3} in the world and colours rgba {n}, visible from both sides, into a
+// scene with a camera. CQ_OK, CQ_MEMORY, or CQ_INVALID without a camera.
 cq_status cq_picture_triangles(cq_picture *p, int64_t n, const double *corners, const uint32_t *rgba) {
   if (!p->space) return no_camera();
   double *normal = cq_alloc((size_t)n + 1, 9 * sizeof *normal, "triangles of a picture");

@@ -1,4 +1,4 @@
-// Small vectors of the picture room.
+// vector: small functions of numbers and of vectors {3}.
 #ifndef CQ_PICTURE_VECTOR_H
 #define CQ_PICTURE_VECTOR_H
 
@@ -10,11 +10,11 @@ static inline double lesser(double a, double b) { return a < b ? a : b; }
 // The larger of two numbers.
 static inline double larger(double a, double b) { return a > b ? a : b; }
 
-// The nearest whole number of a number that lies well within 32 bits.
+// x rounded to the nearest whole number; x must be above -65536 and well within 32 bits.
 static inline int nearest_int(double x) { return (int)(x + 65536.5) - 65536; }
 
-// The largest whole number not above x, which lies within 64 bits.
-static inline double floor_of(double x) {          // of what lies within 64 bits
+// The largest whole number not above x, as floor; x must lie within 64-bit integers.
+static inline double floor_of(double x) {
   double whole = (double)(int64_t)x;
   return whole > x ? whole - 1 : whole;
 }
@@ -29,16 +29,16 @@ static inline void cross3(const double a[3], const double b[3], double out[3]) {
   out[2] = a[0] * b[1] - a[1] * b[0];
 }
 
-// Gives v the length 1; returns 1, or 0 if it has no direction, and then does nothing.
-static inline int normalize3(double v[3]) {       // 0 if it has no direction
+// Scales v to length 1 and returns 1; if its length is 0 or not finite, returns 0 and leaves v as it is.
+static inline int normalize3(double v[3]) {
   double length = sqrt(dot3(v, v));
   if (!(length > 0) || !isfinite(length)) return 0;
   for (int d = 0; d < 3; d++) v[d] /= length;
   return 1;
 }
 
-// Sets two directions perpendicular to n and to each other, the first as near to `hint` as can be; returns 1, or 0 if
-// hint lies along n.
+// Sets `first` and `second` to unit vectors perpendicular to n, a unit vector, and to each other, `first` as near to
+// the direction `hint` as possible. Returns 1, or 0 if hint is parallel to n.
 static inline int across3(const double n[3], const double hint[3], double first[3], double second[3]) {
   double along = dot3(hint, n);
   for (int d = 0; d < 3; d++) first[d] = hint[d] - along * n[d];

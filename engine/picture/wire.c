@@ -5,14 +5,15 @@
 
 #define PIECE 4                  // [sample] of a line that is hidden or not as a whole
 
-// Is a point (camera coordinates c, canvas place at) behind a surface?
+// Is a point behind a surface of the depth buffer? c: the point in the camera's coordinates; at: on the canvas
+// [sample]. 1 yes, 0 no.
 static int is_hidden(const cq_picture *p, const double c[3], const double at[2]) {
   if (!(at[0] >= 0 && at[1] >= 0 && at[0] < p->w && at[1] < p->h)) return 0;
   return p->space->surfaces[(size_t)at[1] * (size_t)p->w + (size_t)at[0]].depth < c[2];
 }
 
-// Draws those parts of a polyline through points {n, 3} that are hidden behind surfaces (hidden: 1), or those that are
-// not (0).
+// Draws a line through points {n, 3} of the world, but only its parts that are behind surfaces (hidden 1), or only its
+// visible parts (hidden 0). width in pixels.
 static void draw_some(cq_picture *p, const double *points, int64_t n, double width, uint32_t rgba, int hidden) {
   const space *s = p->space;
   for (int64_t i = 0; i + 1 < n; i++) {
@@ -39,8 +40,8 @@ static void draw_some(cq_picture *p, const double *points, int64_t n, double wid
   mask_paint(p, rgba);
 }
 
-// Draws a line through points {n, 3} of a shaded scene; width in pixels, hidden: its visibility behind surfaces, 0 to
-// 1. CQ_OK, or CQ_INVALID without a camera or for other values.
+// Draws a line through points {n, 3} of the world over a lit scene; width in pixels. hidden: how visible the line is
+// behind surfaces, 0 to 1. CQ_OK, or CQ_INVALID without a camera or for values that are not allowed.
 cq_status cq_picture_wire(cq_picture *p, int64_t n, const double *points, double width, uint32_t rgba, double hidden) {
   if (!p->space) return no_camera();
   if (n < 2) return cq_fail(CQ_INVALID, "a line through %lld points is wanted, at least 2 make one", (long long)n);

@@ -3,12 +3,12 @@
 #include <math.h>
 #include <string.h>
 
-// Where the counter stands, as offsets into both operands.
+// Iteration over all but the last dimension: the index along each, and its offsets into both operands.
 typedef struct walk {
   int64_t index[CQ_TENSOR_RANK_MAX], a, b;
 } walk;
 
-// Goes on to the next row of a layout, and returns 1; 0 when all are done.
+// Moves to the next row (all indices but the last) of a layout, and returns 1; 0 when all are done.
 static int walk_next(walk *w, const cq_layout *layout) {
   for (int32_t d = layout->rank - 2; d >= 0; d--) {
     w->a += layout->stride_a[d];
@@ -40,7 +40,7 @@ static row row_of(const cq_layout *layout) {
   return (row){layout->shape[last], layout->stride_a[last], layout->stride_b[last]};
 }
 
-// x^e; a square without the library's function.
+// x^e, where a square avoids the library's pow.
 static double power(double x, double e) { return e == 2 ? x * x : pow(x, e); }
 
 // The smaller operand; the first one at a tie, NaN if either is.
@@ -60,7 +60,7 @@ static double greatest(double x, double z) { return x >= z || isnan(x) ? x : z; 
   } \
   break
 
-// Sets one row y {r.count} to a binary operation (CQ_BINARY_...) of two tensors, from a and b on.
+// Sets one row y {r.count} to a binary operation (CQ_BINARY_...) of two tensors, whose rows begin at a and b.
 static void binary_row(int32_t op, row r, const double *a, const double *b, double *restrict y) {
   switch (op) {
     case CQ_BINARY_ADD: EACH(u + v);
@@ -116,7 +116,8 @@ static double power_de(double x, double e) { return x == 0 && e > 0 ? 0 : pow(x,
   break
 #define READ const double u = a[i * r.sa], v = b[i * r.sb], g = gy[i]
 
-// Adjoint of binary_row: from gy {r.count}, adds to grad, those of a and b, NULL where not wanted. ab: both operands.
+// Adjoint of binary_row, from gy {r.count}: adds to the gradients of both operands, grad[0] and grad[1], NULL where not
+// wanted. ab: the operands.
 static void binary_row_adj(int32_t op, row r, const double *const ab[2], double *const grad[2], const double *gy) {
   const double *a = ab[0], *b = ab[1];
   double *ga = grad[0], *gb = grad[1];
@@ -133,7 +134,7 @@ static void binary_row_adj(int32_t op, row r, const double *const ab[2], double 
   }
 }
 
-// Adjoint of cq_tensor_binary: from grad_y, of the layout's shape, adds to grad_a and grad_b by the layout's strides;
+// Adjoint of cq_tensor_binary, from grad_y of the layout's shape: adds to grad_a and grad_b by the layout's strides;
 // NULL: not wanted. ab: both operands.
 void cq_tensor_binary_adj(int32_t op, const cq_layout *layout, const double *const ab[2], double *grad_a,
                           double *grad_b, const double *grad_y) {

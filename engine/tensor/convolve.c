@@ -11,12 +11,12 @@ enum { BLOCK = 32768 };          // numbers of the columns at a time, 256 kB
 typedef struct layout {
   int64_t out[3];                // outputs along each axis
   int64_t outputs, inputs;       // of one channel
-  int64_t taps;                  // inputs of all channels under the kernel
-  int64_t lines, block;          // of outputs along the last axis: all, and at a time
+  int64_t taps;                  // inputs of one output: kernel entries times channels
+  int64_t lines, block;          // rows of outputs along the last axis: in all, and computed at a time
 } layout;
 
-// The sizes that follow from a convolution: outputs, inputs, taps of the kernel, and lines of outputs that are computed
-// at a time.
+// The sizes that follow from a convolution: outputs, inputs, taps of the kernel, and how many lines of outputs are
+// computed at a time.
 static layout layout_of(const cq_convolution *c) {
   layout l = {.outputs = 1, .inputs = 1, .taps = c->in};
   for (int d = 0; d < 3; d++) {
@@ -37,18 +37,19 @@ typedef struct span {
   int64_t first, lines, count;   // count: of outputs
 } span;
 
-// The lines of outputs that are computed at a time, from number `line` on.
+// The next lines of outputs that are computed at a time, from line number `line` on.
 static span span_at(const layout *l, int64_t line) {
   const int64_t lines = line + l->block < l->lines ? l->block : l->lines - line;
   return (span){line, lines, lines * l->out[2]};
 }
 
-// Outputs of a line under one tap: output x reads line[x * stride + first], which is padding but from begin to end.
+// The inputs of a line of outputs through one tap: output x reads line[x * stride + first], which is padding unless
+// begin <= x < end.
 typedef struct reach {
   int64_t first, begin, end, count;
 } reach;
 
-// The outputs of a line under one tap that read the input, and not padding. first: where output 0 reads; count:
+// Which outputs of a line read the input through one tap, and not padding. first: the input that output 0 reads; count:
 // outputs of a line.
 static reach reach_of(const cq_convolution *c, int64_t first, int64_t count) {
   const int64_t stride = c->stride[2], size = c->size[2];
@@ -60,8 +61,8 @@ static reach reach_of(const cq_convolution *c, int64_t first, int64_t count) {
   return (reach){first, begin, end, count};
 }
 
-// Copies every stride-th number of a line to a column, or adds the column to them (back). With a stride that the
-// compiler knows it uses vectors.
+// Copies every stride-th number of a line to a column; back 1: adds the column to these numbers. Inlined with a
+// constant stride, so that the compiler uses vectors.
 static inline void move(double *line, double *column, int64_t count, int64_t stride, int back) {
   if (back)
     for (int64_t x = 0; x < count; x++) line[x * stride] += column[x];
@@ -69,7 +70,8 @@ static inline void move(double *line, double *column, int64_t count, int64_t str
     for (int64_t x = 0; x < count; x++) column[x] = line[x * stride];
 }
 
-// Copies one line to the columns of a convolution, with zeros for padding; back: adds the columns to the line.
+// Copies the inputs of a line of outputs through one tap to a column, with zeros for padding; back 1: adds the column
+// to the inputs.
 static void move_line(double *line, int64_t stride, reach r, double *column, int back) {
   double *from = line + r.begin * stride + r.first, *to = column + r.begin;
   if (stride == 1) move(from, to, r.end - r.begin, 1, back);
@@ -80,8 +82,8 @@ static void move_line(double *line, int64_t stride, reach r, double *column, int
   for (int64_t x = r.end; x < r.count; x++) column[x] = 0;
 }
 
-// Fills column {taps, s.count}, for a span of outputs of one picture {in, size}: for each tap (channel, kz, ky, kx) a
-// row of the numbers that these outputs read. back 1: adds the columns to the picture.
+// Fills column {taps, s.count} (im2col) for a span s of outputs of one picture {in, size}: for each tap (channel, kz,
+// ky, kx) a row of the inputs that these outputs read. back 1: adds the columns to the picture.
 static void patches(const cq_convolution *c, const layout *l, double *picture, span s, double *column, int back) {
   const int64_t *k = c->kernel, width = l->out[2], top = s.first / l->out[1], left = s.first % l->out[1];
   for (int64_t tap = 0; tap < l->taps; tap++) {
@@ -101,7 +103,7 @@ static void patches(const cq_convolution *c, const layout *l, double *picture, s
 }
 
 // Cross-correlation y = w columns(x) of a batch: x {batch, in, size}, w {out, in, kernel}, y {batch, out, outputs};
-// c->accumulate 1: y += it. CQ_OK or CQ_MEMORY.
+// c->accumulate 1: adds to y. CQ_OK or CQ_MEMORY.
 cq_status cq_tensor_convolve(const cq_convolution *c, const double *x, const double *w, double *y) {
   const layout l = layout_of(c);
   double *column = cq_tensor_alloc(l.taps * l.block * l.out[2], 0);

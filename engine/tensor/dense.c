@@ -15,8 +15,8 @@ void cq_tensor_dense(const cq_dense *d, const double *x, const double *w, const 
   if (d->activation >= 0) cq_tensor_unary(d->activation, d->rows * d->out, y, y);
 }
 
-// Adjoint of cq_tensor_dense, from the result y: adds to the gradients in grad, of which NULLs are not wanted; grad_y
-// is overwritten.
+// Adjoint of cq_tensor_dense, from the result y and grad_y, which it overwrites: adds to the gradients of x, w and b in
+// grad; NULL: not wanted.
 void cq_tensor_dense_adj(const cq_dense *d, const double *x, const double *w, const double *y,
                          const cq_dense_grad *grad, double *grad_y) {
   for (int64_t i = 0; d->activation >= 0 && i < d->rows * d->out; i++)

@@ -21,16 +21,16 @@ _Static_assert(sizeof(block) <= CQ_ALIGNMENT, "the head of a block fits its alig
 static block *kept[CLASS_COUNT];
 static int64_t kept_bytes;
 
-// The size class of a block of so many bytes: that of the smallest power of two that holds it, or -1 if it is too
-// large to be kept.
+// The index of the size class, a power of two, for a block of this size: the smallest power that holds it; -1 if the
+// block is too large to be kept when freed.
 static int32_t class_of(size_t bytes) {
   int32_t c = 0;
   while (c < CLASS_COUNT && ((size_t)1 << (c + CLASS_SMALLEST)) < bytes) c++;
   return c < CLASS_COUNT ? c : -1;
 }
 
-// Memory for `count` numbers; zeroed 1: all 0. Freed blocks are kept by size and given again. NULL without memory,
-// with a sentence in cq_error().
+// Memory for `count` numbers; zeroed 1: all 0. Freed blocks are kept by size and reused. NULL without memory, with a
+// sentence in cq_error().
 double *cq_tensor_alloc(int64_t count, int32_t zeroed) {
   if (count < 0 || (uint64_t)count > (SIZE_MAX >> 1) / sizeof(double)) {
     cq_fail(CQ_MEMORY, "out of memory: a tensor of %lld elements is more than an address can hold", (long long)count);
@@ -54,7 +54,7 @@ double *cq_tensor_alloc(int64_t count, int32_t zeroed) {
   return data;
 }
 
-// Gives memory of cq_tensor_alloc back, or keeps it for the next tensor of its size; NULL: nothing.
+// Frees memory of cq_tensor_alloc, or keeps it for the next tensor of its size; NULL: does nothing.
 void cq_tensor_free(double *data) {
   if (!data) return;
   block *head = (block *)(void *)((char *)data - CQ_ALIGNMENT);
@@ -68,9 +68,9 @@ void cq_tensor_free(double *data) {
   kept_bytes += room;
 }
 
-// Gives every NaN of x {count} the bits that arithmetic gives it. LuaJIT tags its values by the bits of a NaN: to read
-// another one from memory would forge a value. For numbers that come from files, from other devices and from a user's
-// own memory, before Lua reads them.
+// Gives every NaN of x {count} the bits that arithmetic gives it. LuaJIT tags its values by the bits of a NaN, so that
+// another NaN read from memory would be taken for a Lua value. Called for numbers from files, other devices and users'
+// memory before Lua reads them.
 void cq_tensor_canonical(int64_t count, double *x) {
   const uint64_t quiet = 0x7ff8000000000000, sign = 0x8000000000000000;
   int any = 0;             // a loop of its own, which compilers make vectors of

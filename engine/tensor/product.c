@@ -6,21 +6,21 @@
 // in OpenBLAS, though not in its header: ends its threads; not in builds of it that have none
 extern int blas_thread_shutdown_(void) __attribute__((weak));
 
-// OpenBLAS starts a thread for every core when it is loaded, and each spins for a tenth of a second before it sleeps:
-// that long the engine's threads would share their cores with it. Before main, and after what OpenBLAS does then.
+// Before main: makes OpenBLAS use one thread. It starts a thread for every core when it is loaded, and each spins for a
+// tenth of a second before it sleeps, during which the engine's threads would share their cores with it.
 __attribute__((constructor)) static void one_thread(void) {
   openblas_set_num_threads(1);
   if (blas_thread_shutdown_) blas_thread_shutdown_();
 }
 
-// c = op(a) b, or c += op(a) b, for a vector b: a matrix {k, 1} of any strides.
+// c = op(a) b, or c += op(a) b where p says so, for a vector b {k}. op: transposed if p->transpose_a.
 static void matrix_vector(const cq_product *p, const double *a, const double *b, double *c) {
   int rows = (int)(p->transpose_a ? p->k : p->m), columns = (int)(p->transpose_a ? p->m : p->k);
   cblas_dgemv(CblasRowMajor, p->transpose_a ? CblasTrans : CblasNoTrans, rows, columns, 1, a, columns, b, 1,
               p->accumulate, c, 1);
 }
 
-// c = a op(b), or c += a op(b), for a vector a: a matrix {1, k} of any strides.
+// c = a op(b), or c += a op(b) where p says so, for a vector a {k}. op: transposed if p->transpose_b.
 static void vector_matrix(const cq_product *p, const double *a, const double *b, double *c) {
   int rows = (int)(p->transpose_b ? p->n : p->k), columns = (int)(p->transpose_b ? p->k : p->n);
   cblas_dgemv(CblasRowMajor, p->transpose_b ? CblasNoTrans : CblasTrans, rows, columns, 1, b, columns, a, 1,

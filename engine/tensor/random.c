@@ -8,7 +8,7 @@ typedef struct bits {
   uint64_t a, b;
 } bits;
 
-// The next 128 random bits of a generator, by Philox 4x32-10; its position goes on by one.
+// The next 128 random bits of a generator, by Philox 4x32-10; advances random->position by one.
 static bits next(cq_random *random) {
   uint32_t key0 = (uint32_t)random->seed, key1 = (uint32_t)(random->seed >> 32);
   uint32_t c0 = (uint32_t)random->position, c1 = (uint32_t)(random->position >> 32), c2 = 0, c3 = 0;
@@ -23,10 +23,10 @@ static bits next(cq_random *random) {
   return (bits){(uint64_t)c1 << 32 | c0, (uint64_t)c3 << 32 | c2};
 }
 
-// 64 random bits as a number in [0, 1).
+// 64 random bits b as a number in [0, 1), of which it takes 53.
 static double unit(uint64_t b) { return (double)(b >> 11) * 0x1p-53; }   // in [0, 1)
 
-// Sets x {count} to random numbers uniform in [min, max). random->position goes on.
+// Sets x {count} to random numbers uniform in [min, max). Advances random->position.
 void cq_random_uniform(cq_random *random, int64_t count, double min, double max, double *x) {
   for (int64_t i = 0; i < count; i += 2) {
     bits b = next(random);
@@ -50,7 +50,7 @@ static double logarithm(double x) {
 }
 
 // Sets x {count} to normally distributed random numbers of a mean and a standard deviation, by Marsaglia's polar
-// method: two numbers from a point in the unit disc. random->position goes on.
+// method: two numbers from a point in the unit disc. Advances random->position.
 void cq_random_normal(cq_random *random, int64_t count, double mean, double deviation, double *x) {
   for (int64_t i = 0; i < count; i += 2) {
     double u, v, s;
@@ -65,7 +65,8 @@ void cq_random_normal(cq_random *random, int64_t count, double mean, double devi
   }
 }
 
-// A random whole number uniform in [0, limit): draws in the incomplete last interval are thrown away.
+// A random whole number uniform in [0, limit). Draws in the incomplete last interval are rejected, so that no number is
+// more likely.
 static uint64_t below(cq_random *random, uint64_t limit) {
   uint64_t excess = (UINT64_MAX % limit + 1) % limit, b;
   do b = next(random).a;
@@ -73,12 +74,12 @@ static uint64_t below(cq_random *random, uint64_t limit) {
   return b % limit;
 }
 
-// Sets x {count} to random whole numbers uniform from min to max, both included. random->position goes on.
+// Sets x {count} to random whole numbers uniform from min to max, both included. Advances random->position.
 void cq_random_integers(cq_random *random, int64_t count, int64_t min, int64_t max, double *x) {
   for (int64_t i = 0; i < count; i++) x[i] = (double)(min + (int64_t)below(random, (uint64_t)(max - min) + 1));
 }
 
-// Sets x {count} to a random permutation of 1 to count. random->position goes on.
+// Sets x {count} to a random permutation of 1 to count. Advances random->position.
 void cq_random_permutation(cq_random *random, int64_t count, double *x) {
   for (int64_t i = 0; i < count; i++) {
     int64_t j = (int64_t)below(random, (uint64_t)i + 1);

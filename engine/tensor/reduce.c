@@ -2,7 +2,8 @@
 #include "tensor.h"
 #include <math.h>
 
-// The sum of `count` numbers in one fixed order, in eight lanes so that it is fast and its rounding error grows slowly.
+// The sum of `count` numbers in one fixed order, in eight partial sums so that it is fast and its rounding error grows
+// slowly.
 double cq_tensor_sum(int64_t count, const double *x) {
   double lane[8] = {0};
   int64_t i = 0;
@@ -13,12 +14,12 @@ double cq_tensor_sum(int64_t count, const double *x) {
   return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7])) + rest;
 }
 
-// The line of one (outer, inner) pair: count elements with a stride.
+// A line: the `count` elements along the reduced axis for one (outer, inner) pair, `stride` apart.
 typedef struct line {
   int64_t count, stride;
 } line;
 
-// The sum of a line of numbers, in a fixed order.
+// The sum of the line of elements from x on, in a fixed order.
 static double line_sum(line l, const double *x) {
   if (l.stride == 1) return cq_tensor_sum(l.count, x);
   double sum = 0;
@@ -26,7 +27,7 @@ static double line_sum(line l, const double *x) {
   return sum;
 }
 
-// The product of a line of numbers.
+// The product of the line of elements from x on.
 static double line_product(line l, const double *x) {
   double product = 1;
   for (int64_t i = 0; i < l.count; i++) product *= x[i * l.stride];
@@ -61,7 +62,7 @@ static double line_norm(line l, const double *x) {
   return scale * sqrt(sum);
 }
 
-// log(sum e^x) of a line of numbers; the largest is taken out first, so that nothing overflows.
+// log(sum e^x) of a line of numbers; the largest is subtracted before exp, so that nothing overflows.
 static double line_logsumexp(line l, const double *x) {
   double top = x[line_extreme(l, x, 1) * l.stride], sum = 0;
   if (!isfinite(top)) return top;
@@ -95,8 +96,8 @@ void cq_tensor_reduce(int32_t op, const int64_t extent[3], const double *x, doub
       y[o * extent[2] + i] = reduce_line(op, l, x + o * extent[1] * extent[2] + i);
 }
 
-// Adjoint of line_product: adds g times the product of all other numbers to each of grad_x, also where some are zero.
-// y: the product.
+// Adjoint of line_product, from g, the gradient of the product y: adds g times the product of all other numbers to each
+// element of grad_x, also where some numbers are zero.
 static void product_adj(line l, const double *x, double y, double *grad_x, double g) {
   int64_t zeros = 0, at = 0;
   for (int64_t i = 0; i < l.count; i++)

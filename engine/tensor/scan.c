@@ -8,13 +8,13 @@ static void cumsum(int64_t n, int64_t s, const double *x, double *y) {
   for (int64_t i = 0; i < n; i++) y[i * s] = sum += x[i * s];
 }
 
-// Adjoint of cumsum: adds to each element of grad_x the sum of grad_y from there to the end.
+// Adjoint of cumsum: adds to element i of grad_x the sum of grad_y from i to the end.
 static void cumsum_adj(int64_t n, int64_t s, double *grad_x, const double *grad_y) {
   double sum = 0;
   for (int64_t i = n - 1; i >= 0; i--) grad_x[i * s] += sum += grad_y[i * s];
 }
 
-// Sets y to the softmax of a line of n numbers, s apart, e^(x - top) / sum; logarithm 1: to its logarithm.
+// Sets y to the softmax of a line of n numbers, s apart, e^(x - max) / sum e^(x - max); logarithm 1: to its logarithm.
 static void softmax(int64_t n, int64_t s, const double *x, double *y, int logarithm) {
   double top = -INFINITY, sum = 0;
   for (int64_t i = 0; i < n; i++)

@@ -43,21 +43,21 @@ typedef struct boxes {
   int64_t *first, *order;
 } boxes;
 
-// The number along axis d of the search box that a point with coordinate x lies in.
+// The index along axis d of the search box that a point with coordinate x lies in.
 static int64_t along(const boxes *b, int d, double x) {
   const double k = floor((x - b->lower[d]) / b->width);
   return k < 0 ? 0 : k >= (double)b->size[d] ? b->size[d] - 1 : (int64_t)k;
 }
 
-// The number of the search box that a point x {dim} lies in.
+// The index of the search box that a point x {dim} lies in.
 static int64_t box_of(const boxes *b, int32_t dim, const double *x) {
   int64_t k = 0;
   for (int d = dim - 1; d >= 0; d--) k = k * b->size[d] + along(b, d, x[d]);
   return k;
 }
 
-// Chooses the boxes b of a search for neighbours around the points x: at most as many as there are points, or 64.
-// Returns their number.
+// Chooses corner, width and number of the search boxes b around the points x: at most as many as there are points, or
+// 64. Returns how many there are.
 static int64_t lay_out(boxes *b, const cq_neighbours *n, const double *x) {
   double extent[3] = {0};
   for (int d = 0; d < n->dim; d++) {
@@ -81,7 +81,7 @@ static int64_t lay_out(boxes *b, const cq_neighbours *n, const double *x) {
   return total;
 }
 
-// Sorts the points x by the box that they lie in, into b. CQ_OK or CQ_MEMORY.
+// Sorts the points x {count, dim} by their search boxes: sets up b. CQ_OK or CQ_MEMORY.
 static cq_status sort(boxes *b, const cq_neighbours *n, const double *x) {
   const int64_t total = lay_out(b, n, x);
   b->first = cq_alloc((size_t)total + 2, sizeof *b->first, "boxes of points");
@@ -94,8 +94,8 @@ static cq_status sort(boxes *b, const cq_neighbours *n, const double *x) {
   return CQ_OK;
 }
 
-// Appends the neighbours of one place, from entry `at` on, as far as there is room; returns where they end, or would
-// end with more room.
+// Appends the points x that are nearer to the query point `place` {dim} than the radius to the list, from entry number
+// `at` on, while there is room; returns the number of the entry after the last, also of those that had no room.
 static int64_t visit(const cq_neighbours *n, const boxes *b, const double *x, const double *place,
                      cq_neighbour_list *out, int64_t at) {
   int64_t low[3] = {0}, high[3] = {0}, k[3];
@@ -122,9 +122,9 @@ static int64_t visit(const cq_neighbours *n, const boxes *b, const double *x, co
   return at;
 }
 
-// Finds for each place {places, dim} the points x {count, dim} that are nearer than the radius, as a sparse matrix with
-// a row for each place: sets out->start {places + 1}, and column and distance of the entries as far as out->room;
-// column NULL: only counts. CQ_OK or CQ_MEMORY.
+// Finds for each of n->places query points, places {places, dim}, the points x {count, dim} that are nearer than the
+// radius, as a sparse matrix with a row for each query point: sets out->start {places + 1}, and column and distance of
+// the entries as far as out->room; column NULL: only counts. CQ_OK or CQ_MEMORY.
 cq_status cq_tensor_neighbours(const cq_neighbours *n, const double *x, const double *places, cq_neighbour_list *out) {
   boxes b = {.first = NULL};
   const cq_status status = sort(&b, n, x);

@@ -4,7 +4,8 @@
 
 #include "../base/base.h"
 
-// Sum of count elements in one fixed order, in eight lanes so that it is fast and its rounding error grows slowly.
+// The sum of `count` numbers in one fixed order, in eight partial sums so that it is fast and its rounding error grows
+// slowly.
 double cq_tensor_sum(int64_t count, const double *x);
 
 #endif

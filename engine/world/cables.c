@@ -7,82 +7,86 @@
 
 // ---- checks ---------------------------------------------------------------------------------------------------------
 
-// points of a cable or of a chamber, each the sum of particles
+// The points of a cable or chamber of a definition, each a weighted sum of particles.
 typedef struct point_list {
-  const char *noun;
+  const char *noun;          // for sentences, with its number from 1
   int32_t number, count, actuator;
   const int64_t *start;
   const int32_t *particle;
   const double *weight, *anchor;   // anchor: NULL in a chamber, whose weights may have any sign
 } point_list;
 
-// The points of cable k of a definition in the form that the checks share.
+// The points of cable k (from 0) of a definition, in the form that the checks and copies of cables and chambers share.
 static point_list points_of_cable(const cq_world_def *def, int32_t k) {
   const cq_cable *c = def->cables + k;
   return (point_list){"cable", k + 1, c->point_count, c->actuator, c->point_start, c->particle, c->weight, c->anchor};
 }
 
-// The points of chamber k of a definition in the form that the checks share.
+// The points of chamber k (from 0) of a definition, in the form that the checks and copies of cables and chambers
+// share.
 static point_list points_of_chamber(const cq_world_def *def, int32_t k) {
   const cq_chamber *c = def->chambers + k;
   return (point_list){"chamber", k + 1, c->point_count, c->actuator, c->point_start, c->particle, c->weight, NULL};
 }
 
-// CQ_OK, or CQ_INVALID for the weight of a particle in a point: of a cable it must be in (0, 1], of a chamber finite.
-static cq_status check_weight(const point_list *of, int32_t point, double weight) {
-  const int any = of->noun[1] == 'h';   // in a chamber
+// CQ_OK, or CQ_INVALID for the weight of a particle in a point (its index from 0): in a cable it must be in (0, 1], in
+// a chamber finite.
+static cq_status check_weight(const point_list *list, int32_t point, double weight) {
+  const int any = list->noun[1] == 'h';   // in a chamber
   if (any ? isfinite(weight) : weight > 0 && weight <= 1) return CQ_OK;
-  return cq_fail(CQ_INVALID, "a weight in point %d of %s %d is %g; it must be %s", point + 1, of->noun, of->number,
+  return cq_fail(CQ_INVALID, "a weight in point %d of %s %d is %g; it must be %s", point + 1, list->noun, list->number,
                  weight, any ? "finite" : "above 0 and at most 1");
 }
 
-// CQ_OK, or CQ_INVALID for a point of a cable or a chamber whose particles do not exist or whose weights are wrong.
-static cq_status check_point(const cq_world_def *def, const point_list *of, int32_t point) {
-  const int64_t begin = of->start[point], end = of->start[point + 1];
+// CQ_OK, or CQ_INVALID for a point (its index from 0) of a cable or a chamber whose particles do not exist, or whose
+// weights are wrong or do not sum to 1.
+static cq_status check_point(const cq_world_def *def, const point_list *list, int32_t point) {
+  const int64_t begin = list->start[point], end = list->start[point + 1];
   double sum = 0;
   if (end < begin)
-    return cq_fail(CQ_INVALID, "point %d of %s %d has fewer particles than none", point + 1, of->noun, of->number);
+    return cq_fail(CQ_INVALID, "point %d of %s %d has fewer particles than none", point + 1, list->noun, list->number);
   for (int i = 0; begin == end && i < def->dim; i++)
-    if (!of->anchor || !isfinite(of->anchor[point * def->dim + i]))
+    if (!list->anchor || !isfinite(list->anchor[point * def->dim + i]))
       return cq_fail(CQ_INVALID, "point %d of %s %d has neither particles nor a place in the world", point + 1,
-                     of->noun, of->number);
+                     list->noun, list->number);
   for (int64_t k = begin; k < end; k++) {
-    const int32_t p = of->particle[k];
+    const int32_t p = list->particle[k];
     if (p < 0 || p >= def->particle_count)
-      return cq_fail(CQ_INVALID, "point %d of %s %d is particle %lld; there are %lld", point + 1, of->noun, of->number,
-                     p + 1ll, (long long)def->particle_count);
-    const cq_status status = check_weight(of, point, of->weight[k]);
+      return cq_fail(CQ_INVALID, "point %d of %s %d is particle %lld; there are %lld", point + 1, list->noun,
+                     list->number, p + 1ll, (long long)def->particle_count);
+    const cq_status status = check_weight(list, point, list->weight[k]);
     if (status) return status;
-    sum += of->weight[k];
+    sum += list->weight[k];
   }
   if (end > begin && fabs(sum - 1) > 1e-9)
-    return cq_fail(CQ_INVALID, "the weights in point %d of %s %d sum to %.12g; they must sum to 1", point + 1, of->noun,
-                   of->number, sum);
+    return cq_fail(CQ_INVALID, "the weights in point %d of %s %d sum to %.12g; they must sum to 1", point + 1,
+                   list->noun, list->number, sum);
   return CQ_OK;
 }
 
-// Checks the actuator and the points of a cable or a chamber: as many as it needs, particles that exist, weights that
-// sum to 1 in each point that has particles. Adds the number of these particles to `particles`. CQ_OK or CQ_INVALID.
-static cq_status check_points(const cq_world_def *def, const point_list *of, int64_t *particles) {
-  if (of->actuator < 0 || of->actuator >= def->actuator_count)
-    return cq_fail(CQ_INVALID, "%s %d follows actuator %lld; there are %d", of->noun, of->number, of->actuator + 1ll,
-                   def->actuator_count);
-  if (of->count < 2)
-    return cq_fail(CQ_INVALID, "%s %d has %d point%s; it must have 2 or more", of->noun, of->number, of->count,
-                   of->count == 1 ? "" : "s");
-  for (int32_t k = 0; k < of->count; k++) {
-    const cq_status status = check_point(def, of, k);
+// Checks the actuator and all points of a cable or chamber: enough points, particles that exist, weights that sum to 1
+// in each point that has particles. Adds the number of pairs of a point and one of its particles to `particles`. CQ_OK
+// or CQ_INVALID.
+static cq_status check_points(const cq_world_def *def, const point_list *list, int64_t *particles) {
+  if (list->actuator < 0 || list->actuator >= def->actuator_count)
+    return cq_fail(CQ_INVALID, "%s %d follows actuator %lld; there are %d", list->noun, list->number,
+                   list->actuator + 1ll, def->actuator_count);
+  if (list->count < 2)
+    return cq_fail(CQ_INVALID, "%s %d has %d point%s; it must have 2 or more", list->noun, list->number, list->count,
+                   list->count == 1 ? "" : "s");
+  for (int32_t k = 0; k < list->count; k++) {
+    const cq_status status = check_point(def, list, k);
     if (status) return status;
-    *particles += of->start[k + 1] - of->start[k];
+    *particles += list->start[k + 1] - list->start[k];
   }
   return CQ_OK;
 }
 
-// CQ_OK, or CQ_INVALID for a cable of the definition with wrong points, actuator or free length.
+// CQ_OK, or CQ_INVALID for cable k (from 0) of the definition with wrong points, actuator or free length.
 static cq_status check_cable(const cq_world_def *def, int32_t k) {
-  const point_list of = points_of_cable(def, k);
+  const point_list list = points_of_cable(def, k);
   int64_t particles = 0;
-  const cq_status status = check_points(def, &of, &particles);
+  const cq_status status = check_points(def, &list, &particles);
   if (status) return status;
   const cq_cable *cable = def->cables + k;
   if (!isfinite(cable->offset) || !isfinite(cable->slope))
@@ -93,12 +97,12 @@ static cq_status check_cable(const cq_world_def *def, int32_t k) {
   return CQ_OK;
 }
 
-// CQ_OK, or CQ_INVALID for a chamber of the definition with wrong faces, carriers or actuator.
+// CQ_OK, or CQ_INVALID for chamber k (from 0) of the definition with wrong faces, points or actuator.
 static cq_status check_chamber(const cq_world_def *def, int32_t k) {
-  const point_list of = points_of_chamber(def, k);
+  const point_list list = points_of_chamber(def, k);
   const cq_chamber *chamber = def->chambers + k;
   int64_t particles = 0;
-  const cq_status status = check_points(def, &of, &particles);
+  const cq_status status = check_points(def, &list, &particles);
   if (status) return status;
   if (chamber->face_count <= def->dim)
     return cq_fail(CQ_INVALID, "chamber %d has %d face%s; it must have %d or more", k + 1, chamber->face_count,
@@ -140,41 +144,43 @@ static int alloc_cables(const cq_world_def *def, cq_cables *c) {
          c->pull_point && c->pull_weight;
 }
 
-// Copies the actuator and the points of a cable or chamber to number `index` of c, cables before chambers: of each
-// point its particles and weights, or the anchor of one without particles. c is allocated, and filled in the order of
-// the numbers, for each begins where the one before ends.
-static void copy_points(const point_list *of, int32_t dim, cq_cables *c, int32_t index) {
+// Copies actuator and points of a cable or chamber into the arrays of c, as number `index` of all cables, then
+// chambers: the particles and weights of each point, or the anchor of a point without particles. Called in the order of
+// `index`, since each begins where the one before ends.
+static void copy_points(const point_list *list, int32_t dim, cq_cables *c, int32_t index) {
   const int64_t first = c->start[index], pairs = c->point_start[first];
-  const int64_t from = of->start[0], count = of->start[of->count] - from;
-  c->actuator[index] = of->actuator;
-  c->start[index + 1] = first + of->count;
-  for (int32_t k = 0; k < of->count; k++) {
-    c->point_start[first + k + 1] = pairs + of->start[k + 1] - from;
-    for (int32_t i = 0; i < dim && of->start[k] == of->start[k + 1]; i++)
-      c->anchor[(first + k) * dim + i] = of->anchor[k * dim + i];
+  const int64_t from = list->start[0], count = list->start[list->count] - from;
+  c->actuator[index] = list->actuator;
+  c->start[index + 1] = first + list->count;
+  for (int32_t k = 0; k < list->count; k++) {
+    c->point_start[first + k + 1] = pairs + list->start[k + 1] - from;
+    for (int32_t i = 0; i < dim && list->start[k] == list->start[k + 1]; i++)
+      c->anchor[(first + k) * dim + i] = list->anchor[k * dim + i];
   }
-  memcpy(c->particle + pairs, of->particle + from, (size_t)count * sizeof *c->particle);
-  memcpy(c->weight + pairs, of->weight + from, (size_t)count * sizeof *c->weight);
+  memcpy(c->particle + pairs, list->particle + from, (size_t)count * sizeof *c->particle);
+  memcpy(c->weight + pairs, list->weight + from, (size_t)count * sizeof *c->weight);
 }
 
-// Copies the paths of cables and the faces of chambers from the user's definition, which may go afterwards, into c.
+// Copies the points of all cables and chambers and the faces of chambers from the user's definition into c, which is
+// allocated.
 static void copy_all(const cq_world_def *def, cq_cables *c) {
   for (int32_t k = 0; k < c->count; k++) {
-    const point_list of = points_of_cable(def, k);
-    copy_points(&of, def->dim, c, k);
+    const point_list list = points_of_cable(def, k);
+    copy_points(&list, def->dim, c, k);
     c->offset[k] = def->cables[k].offset;
     c->slope[k] = def->cables[k].slope;
   }
   for (int32_t k = 0; k < c->chambers; k++) {
-    const point_list of = points_of_chamber(def, k);
-    copy_points(&of, def->dim, c, c->count + k);
+    const point_list list = points_of_chamber(def, k);
+    copy_points(&list, def->dim, c, c->count + k);
     memcpy(c->face + c->face_start[k] * def->dim, def->chambers[k].face,
            (size_t)(def->chambers[k].face_count * def->dim) * sizeof *c->face);
   }
 }
 
-// Sorts the pairs of a particle and a point that it carries by particle, and in the order of the points within one, so
-// that each particle sums its forces in one order. first: work, {n} zeros.
+// Lists the pairs of a particle and a point that it carries by particle (pulled, pull_start, pull_point, pull_weight),
+// in the order of the points within one, so that each particle sums its forces in one order. first {particle_count}:
+// work memory, zeros.
 static void sort_pulls(cq_cables *c, int64_t particle_count, int64_t *first) {
   for (int64_t k = 0; k < c->pairs; k++) first[c->particle[k]]++;
   int64_t sum = 0;
@@ -196,7 +202,8 @@ static void sort_pulls(cq_cables *c, int64_t particle_count, int64_t *first) {
     }
 }
 
-// Sets x to where a point of a cable or chamber is: the weighted mean of its particles, or its anchor in the world.
+// Sets x to the position of a point of a cable or chamber: the weighted mean of its particles, or its anchor in the
+// world. point: its index among all points; position {n, dim}.
 static void place_point(const cq_cables *c, int32_t dim, int64_t point, const double *position, double x[3]) {
   for (int32_t i = 0; i < dim; i++) {
     x[i] = c->point_start[point] == c->point_start[point + 1] ? c->anchor[point * dim + i] : 0;
@@ -212,8 +219,8 @@ static double distance(const double a[3], const double b[3], int32_t dim) {
   return sqrt(square);
 }
 
-// CQ_OK, or CQ_INVALID for a cable with two successive points at one place, since that segment has no direction.
-// position {n, dim}.
+// CQ_OK, or CQ_INVALID for a cable with two successive points at the same position, since a segment without length has
+// no direction. position {n, dim}.
 static cq_status check_segments(const cq_cables *c, int32_t dim, const double *position) {
   for (int32_t index = 0; index < c->count; index++)
     for (int64_t point = c->start[index]; point + 1 < c->start[index + 1]; point++) {
@@ -229,7 +236,8 @@ static cq_status check_segments(const cq_cables *c, int32_t dim, const double *p
   return CQ_OK;
 }
 
-// CQ_OK, or CQ_INVALID for a chamber whose faces' area vectors do not sum to zero: it is open. position {n, dim}.
+// CQ_OK, or CQ_INVALID for a chamber (its index from 0) that is open: the area vectors of its faces do not sum to zero.
+// position {n, dim}.
 static cq_status check_closed(const cq_cables *c, int32_t dim, const double *position, int32_t chamber) {
   double sum[3] = {0}, size = 0;
   for (int64_t f = c->face_start[chamber]; f < c->face_start[chamber + 1]; f++) {
@@ -257,8 +265,8 @@ static cq_status check_closed(const cq_cables *c, int32_t dim, const double *pos
   return CQ_OK;
 }
 
-// CQ_OK, or CQ_INVALID for a value of a field of cables that cables which pull at the end of a step cannot have:
-// friction.
+// CQ_OK, or CQ_INVALID for a value of a field of cables that is friction, where cables have the forces of the end of an
+// implicit step: these need an energy, which friction does not have.
 cq_status cq_cables_check(const cq_model *m, int32_t field, double value) {
   if (field != CQ_FIELD_CABLE_FRICTION || value == 0 || !cq_is_implicit(m) || !m->integrator.cables) return CQ_OK;
   return cq_fail(CQ_INVALID, "a cable has a friction of %g, and friction in a sheath has no energy: with it the cables "
@@ -283,8 +291,8 @@ static cq_status copy_fields(const cq_world_def *def, cq_model *m) {
   return CQ_OK;
 }
 
-// Sorts the corners of chambers' faces by the point they are, and in the order of the faces within one, so that each
-// point sums its forces in one order.
+// Lists the corners of chambers' faces by their point (corner_start, corner), in the order of the faces within one, so
+// that each point sums its forces in one order.
 static void sort_corners(cq_cables *c, int32_t dim) {
   for (int turn = 0; turn < 2; turn++) {
     for (int32_t k = 0; k < c->chambers; k++)
@@ -318,8 +326,7 @@ static cq_status check_all(const cq_world_def *def, cq_cables *c) {
   return status;
 }
 
-// Checks cables, chambers and surfaces of a definition and copies them into the model; the actuators are there
-// already. CQ_OK or an error.
+// Checks cables and chambers of a definition and copies them into the model, after its actuators. CQ_OK or an error.
 cq_status cq_cables_create(const cq_world_def *def, cq_model *m) {
   cq_cables *c = &m->cables;
   if (def->cable_count < 0)
@@ -354,12 +361,11 @@ void cq_cables_destroy(cq_cables *c) {
 
 // ---- stability ------------------------------------------------------------------------------------------------------
 //
-// What a point moves when it is pulled is told by the nodes that take the pull: the share q_i of each, and its
-// mass m_i. Along the cable the pulls d_j at all points give the frequency k sum_i |q_i|^2 / m_i, squared;
-// across it, a point between segments of lengths a and b is a spring of 2 T (1/a + 1/b). Segments shorter than
-// a cell are one for the grid.
+// A cable is a spring between the nodes that take its pull, with the share q_i of node i, and its mass m_i. Along the
+// cable, pulls d_j at all points give the squared frequency k sum_i |q_i|^2 / m_i; across it, a point between segments
+// of lengths a and b is a spring of 2 T (1/a + 1/b). Segments shorter than a cell count as one cell long.
 
-// the nodes around all particles that cables pull
+// the box of grid nodes around all particles that cables pull
 typedef struct nodes {
   int32_t lower[3], size[3];
   double *mass, *share;       // {size}, {size, dim}
@@ -377,8 +383,8 @@ static void weights_of(const cq_model *m, const double *x, int32_t base[3], doub
   }
 }
 
-// Returns the index in the box of nodes n of node k of the 3^dim around a particle, -1 outside of it; sets weight to
-// its weight.
+// Returns the index, in the box of nodes n, of node k (0 to 3^dim - 1) of the stencil with the first node `base` and
+// the weights w; -1 if it lies outside of the box. Sets weight to the product of its weights.
 static int64_t node_at(const cq_model *m, const nodes *n, const int32_t base[3], double w[3][3], int k,
                        double *weight) {
   int64_t at = 0;
@@ -392,8 +398,8 @@ static int64_t node_at(const cq_model *m, const nodes *n, const int32_t base[3],
   return at;
 }
 
-// Lays a box of nodes n around the particles that cables act on and computes the mass of each node, on which the
-// frequency of a cable depends. v: values by field. CQ_OK or CQ_MEMORY.
+// Sets n to the box of nodes around the particles that cables act on, and computes the mass of each node, on which the
+// frequency of a cable depends. v[field]: values. CQ_OK or CQ_MEMORY.
 static cq_status open_nodes(const cq_model *m, const double *const *v, nodes *n) {
   const int corners = m->dim == 3 ? 27 : 9;
   int32_t base[3], upper[3] = {0};
@@ -420,8 +426,9 @@ static cq_status open_nodes(const cq_model *m, const double *const *v, nodes *n)
   return CQ_OK;
 }
 
-// With a pull d at a point: adds to each node around it its share of the pull. Without d: returns the sum of |share|^2
-// / mass over the nodes of this point, and sets their shares to zero.
+// Spreads a pull over nodes, or sums up what was spread. With d {dim}, a pull at a point of a cable: adds the point's
+// share of it to n->share at each node around it, and returns 0. With d NULL: returns the sum of |share|^2 / mass over
+// the nodes of this point, and sets their shares to zero.
 static double point_nodes(const cq_model *m, const double *position, nodes *n, int64_t point, const double *d) {
   const cq_cables *c = &m->cables;
   const int corners = m->dim == 3 ? 27 : 9;
@@ -445,7 +452,8 @@ static double point_nodes(const cq_model *m, const double *position, nodes *n, i
   return sum;
 }
 
-// Sets x {points, dim} to the places of the points [begin, end) of a cable; returns the length of the path along them.
+// Sets x {end - begin, dim} to the positions of the points [begin, end) of a cable; returns the length of the path
+// along them.
 static double lay_points(const cq_model *m, const double *position, int64_t begin, int64_t end, double *x) {
   double span = 0;
   for (int64_t point = begin; point < end; point++) {
@@ -457,8 +465,8 @@ static double lay_points(const cq_model *m, const double *position, int64_t begi
   return span;
 }
 
-// How the cable of a path {count, dim} pulls its point k with a tension of 1: writes the vector, and returns 1/a + 1/b
-// of the segments beside it.
+// Sets pull to the force of a cable with tension 1 on point k (from 0) of its path x {count, dim}; returns 1/a + 1/b of
+// the lengths of the segments beside the point, each at least dx.
 static double pull_of(const cq_model *m, const double *x, int64_t k, int64_t count, double pull[3]) {
   double inverse = 0;
   memset(pull, 0, 3 * sizeof *pull);
@@ -471,8 +479,8 @@ static double pull_of(const cq_model *m, const double *x, int64_t k, int64_t cou
   return inverse;
 }
 
-// The square of the Courant number of one cable as a spring between nodes of the grid, for the world's step; x: work
-// memory for its points.
+// The square of the Courant number of cable number `index` as a spring between nodes of the grid, for the world's step.
+// v[field]: values; n: from open_nodes; x: work memory for the cable's points.
 static double courant_of(const cq_model *m, const double *const *v, nodes *n, int32_t index, double *x) {
   const cq_cables *c = &m->cables;
   const int64_t begin = c->start[index], count = c->start[index + 1] - begin;
@@ -510,7 +518,8 @@ double cq_cables_courant(const cq_model *m, const double *const *value) {
 
 // ---- surfaces -------------------------------------------------------------------------------------------------------
 
-// CQ_OK, or CQ_INVALID for a wrong entry k of the surfaces that a pressure acts on.
+// CQ_OK, or CQ_INVALID for entry k (from 0) of the open surfaces under pressure with a wrong particle, actuator or
+// area.
 static cq_status check_surface(const cq_world_def *def, int64_t k) {
   const int32_t p = def->surface_particle[k], a = def->surface_actuator[k];
   if (p < 0 || p >= def->particle_count || a < 0 || a >= def->actuator_count)
@@ -523,8 +532,8 @@ static cq_status check_surface(const cq_world_def *def, int64_t k) {
   return CQ_OK;
 }
 
-// Checks the surfaces of a definition that pressures act on and copies them into the model, sorted by particle. CQ_OK
-// or an error.
+// Checks the entries of open surfaces under pressure of a definition, and copies them into the model, sorted by
+// particle. CQ_OK or an error.
 cq_status cq_surfaces_create(const cq_world_def *def, cq_model *m) {
   cq_surfaces *s = &m->surfaces;
   const int64_t n = def->particle_count, count = def->surface_count;

@@ -33,7 +33,7 @@ const cq_field_info *cq_field_describe(int32_t field) {
   return field >= 0 && field < CQ_FIELD_COUNT ? &info[field] : NULL;
 }
 
-// a law with and without Lame's constants, the Bonet-Wood term and Maxwell branches: which it is, its file says
+// [lame][incompressible][branches]: a cq_law_info for each combination of these; cq_law_describe picks that of the law
 #define LAW_INFO(law, meaning, lame)                                                                                   \
   {                                                                                                                    \
     {{#law, meaning, lame, 0, 0}, {#law, meaning, lame, 0, 1}}, {                                                      \
@@ -90,7 +90,7 @@ static void lame_of(const cq_material *material, const double *const *value, int
     cq_lame(a, b, &lame[0], &lame[1], &lame[2]);
 }
 
-// The index in its field's array of the value of slot number `slot` of a material for a particle; -1 if it has none.
+// The index of a particle's value of slot number `slot` (from 0) in the array of the slot's field; -1 if it has none.
 // slots: the field of each slot. A vector takes as many slots as it has components in 3D.
 static int64_t place_of(const cq_model *m, const int32_t *slots, int32_t slot, int64_t particle) {
   if (!cq_field_describe(slots[slot])->rank) return particle;
@@ -119,8 +119,8 @@ void cq_constants_of(const cq_model *m, const double *const *value, int64_t part
   }
 }
 
-// CQ_OK if the constants of all particles are good together for their laws, else CQ_INVALID and a sentence.
-// value[field]: the user's arrays of all fields of particles.
+// CQ_OK if the laws of all particles allow their constants together, else CQ_INVALID and a sentence. value[field]: the
+// user's arrays of all fields of particles.
 cq_status cq_constants_check(const cq_model *m, const double *const *value) {
   int32_t checked = 0;
   for (int32_t k = 0; k < m->material_count; k++) checked += cq_law_of(m->materials[k].kind)->check != NULL;
@@ -133,8 +133,8 @@ cq_status cq_constants_check(const cq_model *m, const double *const *value) {
   return CQ_OK;
 }
 
-// Adds the gradient of a field at a particle to grad, {1} or {dim}, from those of its slots; nothing where its material
-// has no such constant. value[field]: the user's arrays.
+// Adds the gradient of a field at a particle to grad, {1} or {dim}, from the gradients of its slots; nothing where its
+// material has no such constant. value[field]: the user's arrays.
 void cq_constants_adj(const cq_model *m, const double *const *value, int64_t particle, int32_t field, double *grad,
                       const double grad_slot[CQ_SLOTS_MAX]) {
   const cq_material *material = &m->materials[m->material[particle]];
@@ -155,8 +155,8 @@ void cq_constants_adj(const cq_model *m, const double *const *value, int64_t par
   grad[0] += pair[field == from[1]];
 }
 
-// Sets fields to the fields (CQ_FIELD_...) of the constants of a material, at most `most` of them; returns how many
-// there are, also if these are more.
+// Sets fields to the fields (CQ_FIELD_...) of the constants of a material, at most `most` of them; returns how many the
+// material has, even if more than `most`.
 int32_t cq_material_fields(const cq_material *material, int32_t *fields, int32_t most) {
   int32_t of[CQ_SLOTS_MAX], count = 0, from[2];
   const int32_t slots = cq_law_of(material->kind) ? cq_material_slots(material, of) : 0;

@@ -13,12 +13,12 @@ extern "C" {
 // arrays of all fields of particles.
 void cq_constants_of(const cq_model *model, const double *const *value, int64_t particle, double slot[CQ_SLOTS_MAX]);
 
-// Adds the gradient of a field at a particle, grad {1} or {dim}, from those of its slots; nothing where its
+// Adds the gradient of a field at a particle to grad, {1} or {dim}, from the gradients of its slots; nothing where its
 // material has no such constant.
 void cq_constants_adj(const cq_model *model, const double *const *value, int64_t particle, int32_t field, double *grad,
                       const double grad_slot[CQ_SLOTS_MAX]);
 
-// CQ_OK if the constants of all particles are good for their laws, else CQ_INVALID and a sentence; value as above.
+// CQ_OK if the laws of all particles allow their constants, else CQ_INVALID and a sentence. value: as cq_constants_of.
 cq_status cq_constants_check(const cq_model *model, const double *const *value);
 
 // Is the field a constant of the material? 1 yes, 0 no.

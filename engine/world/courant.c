@@ -4,8 +4,9 @@
 #include "model.h"
 #include <math.h>
 
-// The largest stress that the actuators can give particle p with signals of 1, which stiffens it. weight {entries}.
-// weighed 1: at least that of one of its actuators alone with a weight of 1, which a design may still give it.
+// The largest stress that the actuators can give particle p with signals of 1, by which it gets stiffer. weight
+// {entries}: actuation weights. weighed 1: the result is at least the stress of any one of its actuators with a weight
+// of 1, since an optimisation may raise weights that far.
 static double largest_actuation_stress(const cq_model *m, const double *weight, int64_t p, int weighed) {
   double stress = 0, alone = 0;
   for (int64_t k = m->actuation_start[p]; k < m->actuation_start[p + 1]; k++) {
@@ -19,8 +20,8 @@ static double largest_actuation_stress(const cq_model *m, const double *weight, 
 }
 
 // The Courant number of a world: dt / dx times the fastest signal in a particle, sqrt((modulus + actuation) / rho), or
-// that of collisions, + 8/3 eta / (rho dx) + |v|; combined by hypot with that of cables. value[field]: the user's
-// values, or NULL: the model's. weighed 1: as if any weight of actuation were at least 1.
+// the same for collisions, + 8/3 eta / (rho dx) + |v|; combined by hypot with the Courant number of cables.
+// value[field]: the user's values, or NULL: the model's. weighed 1: as if any weight of actuation were at least 1.
 double cq_model_courant(const cq_model *m, const double *const *value, int weighed) {
   const double *const *v = value ? value : (const double *const *)m->value;
   double fastest = 0;

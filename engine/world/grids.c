@@ -11,8 +11,9 @@
 
 static const double lattice_tolerance = 1e-6;   // cells
 
-// Sets bodies to those of a model, {body_count}, to be freed by cq_free. The first node of each stands half a cell
-// below the surface of its lowest particle, by the positions that the world was made with. CQ_OK or CQ_MEMORY.
+// Sets *out to the grids of a model's bodies, {body_count}, to be freed by cq_free, with their origins: the first node
+// of each stands half a cell below the surface of its lowest particle, by the positions that the world was made with.
+// CQ_OK or CQ_MEMORY.
 cq_status cq_grids_create(const cq_model *m, cq_body **out) {
   const int32_t dim = m->dim;
   cq_body *bodies = cq_alloc((size_t)m->body_count, sizeof *bodies, "grids of bodies");
@@ -31,7 +32,7 @@ cq_status cq_grids_create(const cq_model *m, cq_body **out) {
   return CQ_OK;
 }
 
-// Sets the shift of each body: the mean displacement of its particles at positions {n, dim} from their places in the
+// Sets the shift of each body: the mean displacement of its particles at positions {n, dim} from their positions in the
 // definition, by which its reference grid moves.
 static void find_shifts(const cq_model *m, const double *positions, cq_body *bodies) {
   for (int32_t b = 0; b < m->body_count; b++) memset(bodies[b].shift, 0, sizeof bodies[b].shift);
@@ -42,9 +43,9 @@ static void find_shifts(const cq_model *m, const double *positions, cq_body *bod
     for (int i = 0; i < m->dim; i++) bodies[b].shift[i] /= (double)bodies[b].particles;
 }
 
-// Sets cell to the cell that a place x lies in, counted from the origin of its body, and fraction to where it is from
-// the cell's node [cells]. The origin must stay until all particles have their cells: where one lies on the edge of
-// two, other numbers may put it into the other.
+// Sets cell to the cell of its body's grid that a point x lies in, counted from the body's origin, and fraction to its
+// position from the cell's node [cells]. The origin must not change until all particles have their cells: other
+// rounding could put a particle on the edge of two cells into the other one.
 void cq_grids_cell(const cq_model *m, const cq_body *body, const double *x, int64_t cell[3], double fraction[3]) {
   cell[0] = cell[1] = cell[2] = 0;
   for (int i = 0; i < m->dim; i++) {
@@ -85,14 +86,16 @@ cq_status cq_grids_size(const cq_model *m, const double *positions, cq_body *bod
   return CQ_OK;
 }
 
-// After all particles have their cells: moves the origin of each body to its first node.
+// Moves the origin of each body to its first node. Called once all particles have their cells (cq_grids_cell), which
+// are counted from the origin before.
 void cq_grids_settle(const cq_model *m, cq_body *bodies) {
   for (int32_t b = 0; b < m->body_count; b++)
     for (int i = 0; i < m->dim; i++) bodies[b].origin[i] += (double)bodies[b].low[i] * m->dx;
 }
 
-// If a particle, by where it is from the node of its cell [cells], is a quarter of the cell from it along every axis:
-// its corner in a lattice of two a side, a bit for each axis; else -1.
+// Is a particle a quarter of a cell from the node of its cell along every axis, as on a lattice of two particles a
+// side? Returns its corner there, a bit for each axis, 1 for the upper side, the last axis lowest; else -1. fraction:
+// from the node [cells].
 int32_t cq_grids_corner(int32_t dim, const double fraction[3]) {
   int32_t corner = 0;
   for (int i = 0; i < dim; i++) {

@@ -19,7 +19,8 @@ void cq_world_def_init(cq_world_def *def) {
   };
 }
 
-// A copy of an array of `count` numbers, or zeros if `from` is NULL, to be freed by cq_free; NULL without memory.
+// A copy of an array of `count` numbers, or zeros if `from` is NULL, to be freed by cq_free; NULL without memory. what:
+// its name for the sentence.
 static double *copy_doubles(const double *from, int64_t count, const char *what) {
   double *to = cq_alloc((size_t)count, sizeof *to, what);
   if (to && from) memcpy(to, from, (size_t)count * sizeof *to);
@@ -47,9 +48,9 @@ static cq_status check_grid(const cq_world_def *def) {
   return CQ_OK;
 }
 
-// Sets keep and residual_decay of a model: the share of the motion that the grid does not resolve that stays after an
-// engine step (E123), and its rate of decay, which is chosen if the definition's is negative. CQ_OK, or CQ_INVALID
-// where transfers have no such motion.
+// Sets keep and residual_decay of a model: the share of unresolved motion that stays after an engine step (E123), and
+// its rate of decay, which is chosen if the definition's is negative. CQ_OK, or CQ_INVALID for steps without this
+// option.
 static cq_status check_transfer(const cq_world_def *def, cq_model *m) {
   double rate = def->residual_decay;
   if (!isfinite(rate)) return cq_fail(CQ_INVALID, "transfer.decay is %g; it must be a positive rate", rate);
@@ -66,8 +67,8 @@ static cq_status check_transfer(const cq_world_def *def, cq_model *m) {
   return CQ_OK;
 }
 
-// Copies which body each particle belongs to: in total Lagrangian worlds each body has a grid of its own. Sets
-// spatial_count. CQ_OK, CQ_MEMORY, or CQ_INVALID for a body that there is not.
+// Copies which body each particle belongs to, -1 for the grid of the world: in total Lagrangian worlds each body has a
+// grid of its own. Sets spatial_count. CQ_OK, CQ_MEMORY, or CQ_INVALID for an unknown body.
 static cq_status copy_bodies(const cq_world_def *def, cq_model *m) {
   const int64_t n = def->particle_count;
   m->body_count = def->body_count > 0 ? def->body_count : 1;
@@ -93,7 +94,7 @@ static uint32_t materials_on_reference(const cq_world_def *def, const cq_model *
   return mask;
 }
 
-// CQ_OK, or CQ_INVALID for what bodies of both formulations in one world do not have: implicit steps and f_bar.
+// CQ_OK, or CQ_INVALID for implicit steps or f_bar, which worlds with bodies of both formulations do not have.
 static cq_status check_mixed(const cq_model *m) {
   static const char both[] = "bodies of both formulations in one world";
   if (cq_is_implicit(m)) return cq_fail(CQ_INVALID, "%s need explicit steps; leave out the integrator", both);
@@ -143,7 +144,8 @@ static cq_status check_thickness(const cq_world_def *def) {
 }
 
 // Copies formulation, collisions and bodies of a definition to the model. CQ_OK, CQ_MEMORY, or CQ_INVALID for what
-// total Lagrangian steps do not do: laws that flow, smoothing of pressure and the like.
+// total Lagrangian steps do not support: laws that flow, f_bar, smoothing of pressure, walls or spacings that are too
+// thin.
 static cq_status check_reference(const cq_world_def *def, cq_model *m) {
   static const char instead[] = "take formulation = \"updated\"";
   if (def->formulation != CQ_FORMULATION_UPDATED && def->formulation != CQ_FORMULATION_TOTAL_LAGRANGIAN)
@@ -200,7 +202,7 @@ static cq_status check_particles(const cq_world_def *def) {
   return CQ_OK;
 }
 
-// CQ_OK, or CQ_INVALID for what a material may not have beside its law: viscosity and Maxwell branches.
+// CQ_OK, or CQ_INVALID for a viscosity or Maxwell branches that a material with this law may not have.
 static cq_status check_beside(const cq_material *m, const cq_law *law) {
   if (m->viscous != 0 && m->viscous != 1) return cq_fail(CQ_INVALID, "viscous is %d; it must be 0 or 1", m->viscous);
   if (m->branches < 0 || m->branches > CQ_BRANCHES_MAX)
@@ -225,8 +227,8 @@ static cq_status check_averaging(const cq_material *m, const cq_law *law, double
   return CQ_OK;
 }
 
-// CQ_OK, or CQ_INVALID for a wrong material: kind of law, elasticity, incompressibility, what stands beside the law, or
-// a particle whose material there is not.
+// CQ_OK, or CQ_INVALID for a wrong material: kind of law, elasticity, incompressibility, viscosity, branches or f_bar,
+// or a particle whose material index does not exist.
 static cq_status check_materials(const cq_world_def *def) {
   if (def->material_count < 1 || def->material_count > CQ_MATERIALS_MAX || !def->materials)
     return cq_fail(CQ_INVALID, "%d materials; a world has 1 to %d", def->material_count, CQ_MATERIALS_MAX);
@@ -259,8 +261,9 @@ static int is_taken(const cq_world_def *def, int32_t field) {
   return 0;
 }
 
-// Sets m->value[field], a field of particles, to the values given, or to its default; constants that no material here
-// has stay NULL. CQ_OK, CQ_MEMORY, or CQ_INVALID for a value that is out of bounds, or needed and missing.
+// Sets m->value[field], a field of particles, to the values given in the definition, or to its default; constants that
+// no material of this world has stay NULL. CQ_OK, CQ_MEMORY, or CQ_INVALID for a value that is out of bounds, or needed
+// and missing.
 static cq_status copy_field(const cq_world_def *def, cq_model *m, int32_t field) {
   const cq_field_info *info = cq_field_describe(field);
   const int constant = info->owner == CQ_OWNER_CONSTANT;
@@ -283,8 +286,8 @@ static cq_status copy_field(const cq_world_def *def, cq_model *m, int32_t field)
   return CQ_OK;
 }
 
-// Copies the material of each particle and the values of its fields, and notes how many constants and internal
-// variables a particle has at most. CQ_OK, CQ_MEMORY, or CQ_INVALID.
+// Copies the material of each particle and the values of its fields, and sets slot_count and internal_count, the most
+// constants and internal variables that any material here has. CQ_OK, CQ_MEMORY, or CQ_INVALID.
 static cq_status copy_particles(const cq_world_def *def, cq_model *m) {
   const int64_t n = m->particle_count;
   m->material = cq_alloc((size_t)n, sizeof *m->material, "materials");
@@ -304,7 +307,7 @@ static cq_status copy_particles(const cq_world_def *def, cq_model *m) {
   return status ? status : cq_constants_check(m, (const double *const *)m->value);
 }
 
-// How many numbers a field has in one scene; -1: there is no such field.
+// How many numbers a field has in one scene; -1 for an unknown field.
 int64_t cq_model_field_count(const cq_model *m, int32_t field) {
   const cq_field_info *info = cq_field_describe(field);
   if (!info) return -1;
@@ -440,7 +443,7 @@ static cq_status copy_actuation(const cq_world_def *def, cq_model *m) {
   return CQ_OK;
 }
 
-// Checks and copies the particles on which a script's forces act; force_of stays NULL without any. CQ_OK, CQ_MEMORY, or
+// Checks and copies the particles on which forces of scripts act; force_of stays NULL without any. CQ_OK, CQ_MEMORY, or
 // CQ_INVALID.
 static cq_status copy_forces(const cq_world_def *def, cq_model *m) {
   if (def->force_count < 0)
@@ -465,8 +468,8 @@ static cq_status copy_forces(const cq_world_def *def, cq_model *m) {
   return CQ_OK;
 }
 
-// Sets drives_of {n}, which drives (stress, force, pressure, cable, chamber) act on each particle, a bit for each, and
-// drives, those of all. CQ_OK, CQ_MEMORY, or CQ_INVALID for drives that the formulation does not have.
+// Sets drives_of {n}, a bit for each kind of drive (stress, force, pressure, cable, chamber) that acts on a particle,
+// and drives, the bits of all particles. CQ_OK, CQ_MEMORY, or CQ_INVALID for drives that the formulation does not have.
 static cq_status note_drives(cq_model *m) {
   m->drives_of = cq_alloc((size_t)m->particle_count, sizeof *m->drives_of, "actuation");
   if (!m->drives_of) return CQ_MEMORY;
@@ -503,7 +506,7 @@ static void copy_averaging(const cq_world_def *def, cq_model *m) {
   }
 }
 
-// Is a material of the definition a fluid? 1 yes, 0 no.
+// Has a definition any fluid among its materials? 1 yes, 0 no.
 static int has_liquid(const cq_world_def *def) {
   for (int32_t k = 0; k < def->material_count; k++)
     if (def->materials[k].kind == CQ_MATERIAL_FLUID) return 1;

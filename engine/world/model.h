@@ -116,12 +116,13 @@ static inline int cq_is_implicit(const cq_model *m) { return m->integrator.kind 
 
 // Do implicit steps follow the midpoint rule, so that the state in the middle of a step is solved for? 0 no, else yes.
 static inline int cq_is_midpoint(const cq_model *m) { return cq_is_implicit(m) && m->integrator.midpoint; }
-// The time after the start of an implicit step of the state that it solves for: dt, or dt / 2 by the midpoint rule.
+// How long after the start of an implicit step the state lies that the step solves for [time]: dt, or dt / 2 by the
+// midpoint rule.
 static inline double cq_solve_seconds(const cq_model *m) { return cq_is_midpoint(m) ? 0.5 * m->dt : m->dt; }
 
 // Does the model have bodies on reference grids (total Lagrangian steps)? 1 yes, 0 no.
 static inline int cq_is_reference(const cq_model *m) { return m->formulation == CQ_FORMULATION_TOTAL_LAGRANGIAN; }
-// Are there beside bodies on reference grids particles on the spatial grid? 1 yes, 0 no.
+// Does the world have particles on the spatial grid beside bodies on reference grids? 1 yes, 0 no.
 static inline int cq_is_mixed(const cq_model *m) { return m->spatial_count > 0; }
 // Does a particle belong to a body with a reference grid? 1 yes, 0 no.
 static inline int cq_on_reference(const cq_model *m, int64_t particle) {
@@ -134,22 +135,24 @@ static inline int cq_keeps_unresolved(const cq_model *m) { return m->keep > 0; }
 // The bit of a kind of drive (CQ_DRIVE_...) in masks of drives.
 static inline uint32_t cq_drive_bit(int32_t kind) { return (uint32_t)1 << kind; }
 
-// Does pressure on open surfaces act on them as they are at the end of a step (E93)? 0 no, else yes.
+// In implicit steps, is the pressure on open surfaces that at the end of the step (E93) instead of its start? 0 no,
+// else yes.
 static inline int cq_pressure_follows(const cq_model *m) {
   return (m->integrator.statics || m->integrator.pressure) && (m->drives & cq_drive_bit(CQ_DRIVE_PRESSURE));
 }
 
-// Are the forces of cable k, or of chamber k - count, those of the end of a step (E100)? 0 no, else yes.
+// In implicit steps, are the forces of a cable or chamber those at the end of the step (E100) instead of its start? 0
+// no, else yes. k: index of a cable, or cables.count + index of a chamber.
 static inline int cq_cable_follows(const cq_model *m, int32_t k) {
   const int chamber = m->integrator.statics || m->integrator.pressure;
   return cq_is_implicit(m) && (k < m->cables.count ? m->integrator.cables : chamber);
 }
 
-// Are the forces of cables, which couple nodes that are far from each other, those of the end of a step? 0 no, else
-// yes.
+// Has the world cables, which couple nodes far from each other, whose forces are those at the end of an implicit step
+// (E100)? 0 no, else yes.
 static inline int cq_pulls_follow(const cq_model *m) { return m->cables.count > 0 && cq_cable_follows(m, 0); }
 
-// Are the forces of any cable or chamber those of the end of a step? 1 yes, 0 no.
+// Has the world cables or chambers whose forces are those at the end of an implicit step (E100)? 1 yes, 0 no.
 static inline int cq_cables_follow(const cq_model *m) {
   const cq_cables *c = &m->cables;
   return (c->count > 0 && cq_cable_follows(m, 0)) || (c->chambers > 0 && cq_cable_follows(m, c->count));
@@ -158,16 +161,16 @@ static inline int cq_cables_follow(const cq_model *m) {
 // Checks the options of implicit steps in a definition and copies them to out, with defaults in the place of zeros.
 // CQ_OK or CQ_INVALID.
 cq_status cq_integrator_check(const cq_world_def *def, cq_integrator *out);
-// Checks what implicit steps ask of a model that is otherwise good, and completes what they know of it. CQ_OK or
-// CQ_INVALID.
+// Checks that walls and materials of a complete model suit implicit steps, and sets its stick_velocity and
+// walls_have_friction; does nothing for explicit steps. CQ_OK or CQ_INVALID.
 cq_status cq_integrator_complete(cq_model *m);
 
 // Fills a zeroed model from the definition of a world. CQ_OK, or why not, with the model destroyed.
 cq_status cq_model_create(const cq_world_def *def, cq_model *model);
 // Frees what a model owns.
 void cq_model_destroy(cq_model *model);
-// (dt/dx) times the fastest signal, sqrt((modulus + actuation)/rho) or by collisions + 8/3 eta/(rho dx) + |v| of a
-// particle, by hypot that of cables; of value[field], or the model's for NULL. weighed: actuation weights may yet be 1
+// The Courant number of the world with the user's value[field], or NULL: the model's values. weighed 1: as if any
+// weight of actuation were at least 1.
 double cq_model_courant(const cq_model *model, const double *const *value, int weighed);
 // The rate [1/time] at which motion that the grid does not resolve decays where none is given (E123): 0.1 c / dx, c the
 // speed of the slowest waves in an elastic particle on the grid of the world, at least 2 c / dx of the slowest liquid.
@@ -179,21 +182,21 @@ int64_t cq_model_field_count(const cq_model *model, int32_t field);
 static inline int32_t cq_wall_numbers(const cq_model *m) { return m->wall_count * m->dim; }
 
 // Sets the unit normals with which a wall holds the point x; returns their number (several in a corner of a hollow
-// box), 0 outside the solid. slack: distance by which x may miss it.
+// box), 0 outside the solid. slack: how far outside x may be [length].
 int32_t cq_wall_normals(const cq_wall *wall, int32_t dim, double slack, const double x[3], double normals[3][3]);
 // Adjoint of cq_wall_normals: adds to grad_x, from grad_n = dL/d(first normal); walls with several normals have
 // constant ones.
 void cq_wall_normals_adj(const cq_wall *wall, int32_t dim, const double x[3], const double grad_n[3], double grad_x[3]);
-// How far a point lies within a wall widened by slack [length], along one of its normals there; sets slope to the
-// derivative of that by the point.
+// How far a point x lies within a wall widened by slack [length], along `normal`, one of its normals at x; sets slope
+// to the derivative of this depth by x.
 double cq_wall_depth(const cq_wall *wall, int32_t dim, double slack, const double x[3], const double normal[3],
                      double slope[3]);
-// Sets begin and end (exclusive) to the entries of the column (x, y) of nodes in map->node.
+// Sets begin and end (exclusive) to the entries of map->node that lie in the column (x, y) of nodes.
 void cq_wall_map_column(const cq_wall_map *map, int32_t x, int32_t y, int64_t *begin, int64_t *end);
 // Checks cables and chambers of a definition and copies them; the actuators are there already. CQ_OK, CQ_MEMORY or
 // CQ_INVALID.
 cq_status cq_cables_create(const cq_world_def *def, cq_model *model);
-// CQ_OK, or CQ_INVALID for a value of a field of cables that cables which pull at the end of a step cannot have.
+// CQ_OK, or CQ_INVALID for friction of cables whose forces are those at the end of an implicit step.
 cq_status cq_cables_check(const cq_model *m, int32_t field, double value);
 void cq_cables_destroy(cq_cables *cables);
 cq_status cq_surfaces_create(const cq_world_def *def, cq_model *model);

@@ -18,16 +18,16 @@ static inline int32_t cq_state_width(int32_t field, int32_t d) {
   return rank[field] == 2 ? d * d : d;
 }
 
-// Where a state field begins in a particle's numbers in d dimensions: x, v, C and F stand one after another. Of
-// CQ_STATE_FIELD_COUNT: how many numbers there are in all.
+// Where a state field begins among the numbers of a particle in d dimensions: x, v, C and F stand one after another.
+// For CQ_STATE_FIELD_COUNT: how many numbers there are in all.
 static inline int32_t cq_state_offset(int32_t field, int32_t d) {
   int32_t offset = 0;
   for (int32_t f = 0; f < field; f++) offset += cq_state_width(f, d);
   return offset;
 }
 
-// Numbers of a particle in d dimensions of a quantity that a readout can have, a state field or a derived one; 0 for
-// one that there is not.
+// How many numbers a quantity of readouts, a state field or a derived one, has for one particle in d dimensions; 0 for
+// an unknown one.
 static inline int32_t cq_quantity_width(int32_t quantity, int32_t d) {
   static const int32_t rank[] = {
 #define CQ_RANK_OF(ID, name, rank, unit, meaning) rank,
@@ -43,8 +43,8 @@ static inline int32_t cq_quantity_width(int32_t quantity, int32_t d) {
   }
 }
 
-// Numbers that a readout gives for each group, or for each particle of a gather: the sum of the widths of its
-// quantities (fields, a bit for each).
+// How many numbers a readout gives for each group, or for each particle if kind is CQ_READOUT_GATHER: the sum of the
+// widths of its quantities, a bit of `fields` for each; squared widths for second moments.
 static inline int32_t cq_readout_width(int32_t kind, uint32_t fields, int32_t d) {
   int32_t sum = 0;
   for (int32_t q = 0; q < CQ_QUANTITY_COUNT; q++)

@@ -1,33 +1,33 @@
-// step_contact: what walls do to a node that moves, of a reference grid, within one engine step (E115, E116). In scalar
-// reals, for the CPU and for a device; wall.inl comes before, and physics/contact.inl.
+// step_contact: what walls do to a moving node of a reference grid within one engine step (E115, E116). In scalar
+// reals, for CPU and GPU; wall.inl and physics/contact.inl are included before.
 //
-// A node stops at a wall within its step, wherever it comes from. One that stopped where a step happens to end would
-// give gradients that are exact and of no use: those of where it ends by where it began are then 1, between jumps back.
-// Walls begin half a cell later, for the outermost nodes stand as far outside of the surface of their body.
+// A node stops exactly at a wall, within its step. If it stopped at the end of the step in which it arrives, gradients
+// would be exact and of no use: its final position would have the derivative 1 by its first one, between jumps back.
+// Walls begin half a cell inside their surface, for the outermost nodes stand half a cell outside of their body.
 
 // the walls of a world during one step
 typedef struct {
   const cq_wall *walls;
   int32_t count;
   const real *velocity;           // {count, 3}
-  const wall_real *displacement;  // {count, 3} of walls before they had these velocities; NULL: none
-  double seconds;                 // since then
+  const wall_real *displacement;  // {count, 3} of walls before the present control step; NULL: none
+  double seconds;                 // since walls have had these velocities
   double dt, dx;
 } StepWalls;
 
 // One normal of a wall that holds a node, or to which the node comes in the step.
 typedef struct {
   int32_t wall;
-  int lands;                      // does it come in the step? Else it was there, and has no depth.
+  int lands;                      // 1: the node comes to the wall in this step; 0: it was at it, and depth is 0
   real normal[CQ_DIM];
-  wall_real place[3];             // of the node relative to the wall, where normal and depth are from
-  wall_real depth, slope[3];      // how deep it is there, and the derivative of that by its place
+  wall_real place[3];             // of the node relative to the wall, at which normal and depth are taken
+  wall_real depth, slope[3];      // depth of place within the wall, and its derivative by place
 } StepContact;
 
 enum { STEP_CONTACTS = 6 };       // most normals of one wall: those that hold a node, and those to which it comes
 
-// Sets x to the place of a node relative to wall w, which has moved since the world was made, as the wall's shape is
-// asked. seconds: how long the wall has had its present velocity.
+// Sets x to the position `place` of a node in the frame of wall w, whose shape is defined where the wall was when the
+// world was made. seconds: how long the wall has had its present velocity.
 CQ_INLINE void wall_sees(const StepWalls *s, const int32_t w, const double seconds, const wall_real place[3],
                          wall_real x[3]) {
   x[2] = 0;
@@ -39,17 +39,17 @@ CQ_INLINE void wall_sees(const StepWalls *s, const int32_t w, const double secon
 
 // How far rounding moves a node that rests on a wall [length]: a node nearer to it than this touches it.
 CQ_INLINE double resting_gap(const StepWalls *s) { return 1e-6 * s->dx; }
-// By how much walls are widened for nodes of reference grids: the resting gap less half a cell [length], a negative
-// number.
+// The slack (wall_normals) with which nodes of reference grids ask walls [length]: the resting gap less half a cell. It
+// is negative, since for these nodes a wall begins half a cell inside its surface.
 CQ_INLINE double wall_slack(const StepWalls *s) { return -0.5 * s->dx + resting_gap(s); }
 
-// Does a wall also hold what moves away from it, as sticky walls and those that slip do? 1 yes, 0 no.
+// Does a wall also hold a node that moves away from it, as sticky and slip walls do? 1 yes, 0 no.
 CQ_INLINE int is_two_sided(const cq_wall *wall) {
   return wall->kind == CQ_CONTACT_STICKY || wall->kind == CQ_CONTACT_SLIP;
 }
 
-// Sets out to a contact of a node at x with wall w along the normal n. lands: 1 if the node comes to the wall in this
-// step; then out also has the depth by which it would pass the surface.
+// Sets out to the contact with wall w, along its unit normal n, of a node at x in the wall's frame (wall_sees). lands:
+// 1 if the node comes to the wall in this step; then out also has the depth by which it would pass the surface.
 CQ_INLINE void step_contact_of(const StepWalls *s, const int32_t w, const int lands, const wall_real x[3],
                                const wall_real n[3], StepContact *out) {
   out->wall = w;
@@ -68,8 +68,9 @@ CQ_INLINE wall_real wall_dot(const wall_real a[3], const wall_real b[3]) {
   return sum;
 }
 
-// Sets out to the contacts of a node with wall w: the normals that hold it already, and those to which it comes in the
-// step. place: where the node is; after: where it would be after the step. Returns how many.
+// Sets out to the contacts of a node with wall w in a step: the normals that hold it already, and those to which it
+// comes. place: where the node is; after: where it would be after the step without this wall. Returns how many there
+// are.
 CQ_INLINE int32_t step_contacts(const StepWalls *s, const int32_t w, const wall_real place[3], const wall_real after[3],
                                 StepContact out[STEP_CONTACTS]) {
   const cq_wall *wall = &s->walls[w];
@@ -102,8 +103,8 @@ CQ_INLINE int32_t step_contacts(const StepWalls *s, const int32_t w, const wall_
 }
 
 // Returns the share of a step during which a contact holds a node, 0 to 1. v: the node's velocity before all contacts;
-// mean: its mean velocity in the step without this one. *towards: set to the speed towards the wall where the share
-// depends on it, else to 0. A wall that rests is reached at the same moment whatever velocity it then gives.
+// mean: its mean velocity in the step without this contact. *towards: set to the speed towards the wall where the share
+// depends on that speed, else to 0. A wall that rests is reached at the same moment whatever velocity it then gives.
 CQ_INLINE real step_share(const StepWalls *s, const StepContact *c, const real v[CQ_DIM], const real mean[CQ_DIM],
                           real *towards) {
   const real dt = (real)s->dt, *n = c->normal;
@@ -122,6 +123,7 @@ CQ_INLINE real step_share(const StepWalls *s, const StepContact *c, const real v
 }
 
 // Changes a node's mean velocity over the step by one contact, for the share of the step in which the contact holds it.
+// v: the node's velocity before all contacts.
 CQ_INLINE void step_contact(const StepWalls *s, const StepContact *c, const ContactLaw *law, const real v[CQ_DIM],
                             real mean[CQ_DIM]) {
   real after[CQ_DIM], towards;
@@ -132,15 +134,15 @@ CQ_INLINE void step_contact(const StepWalls *s, const StepContact *c, const Cont
 }
 
 #if !defined(CQ_REAL_DUAL)
-// what a contact depends on
+// gradients of what a contact depends on
 typedef struct {
   ContactGrad of;
   double depth;
   real v[CQ_DIM], mean[CQ_DIM];   // the velocity before all contacts, the mean one in the step
 } StepContactGrad;
 
-// The adjoint of step_contact: grad->mean is dL/d(mean after it) and becomes that before it; the rest of grad is added
-// to. v, mean: as before step_contact.
+// Adjoint of step_contact. grad->mean: on entry the gradient of the mean velocity after the contact, on return of that
+// before it; adds to the rest of grad. v, mean: as step_contact got them.
 CQ_INLINE void step_contact_adj(const StepWalls *s, const StepContact *c, const ContactLaw *law, const real v[CQ_DIM],
                                 const real mean[CQ_DIM], StepContactGrad *grad) {
   real *grad_mean = grad->mean, after[CQ_DIM], back[CQ_DIM], towards, grad_share = 0;
@@ -167,8 +169,8 @@ CQ_INLINE void step_contact_adj(const StepWalls *s, const StepContact *c, const 
   }
 }
 
-// Sets grad_place to the gradient of the node's place relative to the wall, from those of a contact's normal and
-// depth.
+// Sets grad_place to the gradient of the node's position relative to the wall, from the gradients of a contact's normal
+// and depth in grad.
 CQ_INLINE void step_contact_place_adj(const StepWalls *s, const StepContact *c, const StepContactGrad *grad,
                                       double grad_place[3]) {
   double grad_n[3] = {0};

@@ -6,18 +6,18 @@
 
 #include "touch.inl"
 
-// ---- how stiff ------------------------------------------------------------------------------------------------------
+// ---- stiffness of repulsion -----------------------------------------------------------------------------------------
 
-// The stiffness [stress] with which the surface of a particle is pushed away by another one: the P-wave modulus of its
-// material times the world's stiffness of collisions.
+// The modulus [stress] of the repulsion between the surface of a particle's cell and another surface: the P-wave
+// modulus of its material times the world's stiffness of collisions.
 static double push_modulus(const cq_model *m, int64_t particle) {
   double slot[CQ_SLOTS_MAX];
   cq_constants_of(m, (const double *const *)m->value, particle, slot);
   return m->collision_stiffness * cq_material_modulus(&m->materials[m->material[particle]], slot);
 }
 
-// The force by which the node of a particle's cell pushes nodes of other surfaces away at half their reach (E117), by
-// the values that the world was made with, so that it is a constant.
+// The constant k of repulsion between surfaces (E117) for a particle's cell, the force by which its node pushes another
+// one away at half the reach: by the values that the world was made with, so that it is a constant.
 double cq_touch_push(const cq_model *m, int64_t particle) {
   return push_modulus(m, particle) * pow(m->dx, m->dim - 1);
 }
@@ -33,11 +33,11 @@ double cq_touch_modulus(const cq_model *m, int64_t particle, double modulus) {
 
 typedef struct {
   int64_t cell;              // of the world, -1: free
-  int32_t rim;               // the first one in it
+  int32_t rim;               // the first surface node that was entered under this cell
 } bucket;
 
-// Enters surface place k under its cell into the hash table; returns the place that was there first, k itself if none
-// was.
+// Enters surface node k under a cell of the world into the hash table of `size` buckets (a power of 2); returns the
+// node that was entered under this cell first, k itself if none was.
 static int32_t enter(bucket *table, int64_t size, int64_t cell, int32_t k) {
   int64_t at = (int64_t)((uint64_t)cell * 0x9e3779b97f4a7c15u >> 20) & (size - 1);
   while (table[at].cell >= 0 && table[at].cell != cell) at = (at + 1) & (size - 1);
@@ -45,9 +45,10 @@ static int32_t enter(bucket *table, int64_t size, int64_t cell, int32_t k) {
   return table[at].rim;
 }
 
-// Finds two surfaces of bodies that touch, by entering their places into cells of the world: sets pair to the rims of
-// two, -1 where none do, and *edge to 1 if a place is at the edge of the world. In a world with collisions only
-// surfaces that are stretched over more than a cell can touch: others push each other apart. CQ_OK or CQ_MEMORY.
+// Finds two surfaces of bodies that touch, by entering the points of their nodes into cells of the world: sets pair to
+// the indices in rim of two nodes, -1 where none touch, and *edge to 1 if a point is at the edge of the world. In a
+// world with collisions only surfaces that are stretched over more than a cell can touch: others push each other apart.
+// CQ_OK or CQ_MEMORY.
 cq_status cq_touch_find(const cq_model *m, const cq_rim *rim, const cq_rim_places *places, int32_t count,
                         int32_t pair[2], int *edge) {
   int64_t size = 16, all = 0;

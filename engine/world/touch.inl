@@ -1,18 +1,19 @@
-// touch: do surfaces meet that steps on reference grids would let pass through each other? Nodes of the cells at the
-// surface of bodies, which lie half a cell within, are put into cells of the world, with places between them where the
-// body is stretched; two in one cell that are far apart at rest, or of different bodies, touch. Plain C, so that a
-// device may ask it too: it says what its functions are.
+// touch: do surfaces meet that steps on reference grids would let pass through each other? The nodes of the cells at
+// the surface of bodies, which lie half a cell within, are entered into cells of the world, and where the body is
+// stretched also points between them. Two in one cell touch if they are of different bodies or far apart at rest. Plain
+// C, for devices too, which define CQ_TOUCH, the qualifier of the functions.
 #ifndef CQ_TOUCH
 #define CQ_TOUCH static inline
 #endif
 
 enum {
   TOUCH_FAR = 4,             // cells at rest, beyond which two nodes in one cell are no neighbours that were pressed
-  TOUCH_MOST = 16,           // places along an edge
+  TOUCH_MOST = 16,           // points along an edge
 };
-#define TOUCH_STRETCH 0.25   // of an edge, in cells, up to which one place is enough
+#define TOUCH_STRETCH 0.25   // an edge may be 1 + this many cells long with one point
 
-// Can two surface nodes touch? 1 yes, 0 no: they are neighbours in the undeformed body.
+// Were two surface nodes apart in the undeformed bodies, so that they touch if they come near? 1 yes; 0 no: they are
+// neighbours of one body.
 CQ_TOUCH int touch_apart(const cq_rim *a, const cq_rim *b) {
   if (a->body != b->body) return 1;
   for (int i = 0; i < 3; i++) {
@@ -22,8 +23,8 @@ CQ_TOUCH int touch_apart(const cq_rim *a, const cq_rim *b) {
   return 0;
 }
 
-// Sets how many places represent a surface node, so that they are no farther apart than the search reaches, from its
-// edges.
+// Sets how many points along each edge represent a surface node's cell (count) and in all, so that points are at most
+// about dx apart. Reads the edges.
 CQ_TOUCH void touch_count(const int32_t dim, const double dx, cq_rim_places *p) {
   p->all = 1;
   for (int j = 0; j < dim; j++) {
@@ -36,8 +37,9 @@ CQ_TOUCH void touch_count(const int32_t dim, const double dx, cq_rim_places *p) 
   }
 }
 
-// Sets p to a surface node's place and the edges of its cell, from the node and those before and after it along each
-// axis: of the two edges along an axis the shorter one, since an outer node has next to no mass and may be anywhere.
+// Sets p to the position of a surface node and the edges of its cell. before[axis], after[axis]: positions of its
+// neighbours along an axis. Of the two edges along an axis it takes the shorter one, since an outer node has next to no
+// mass and may be anywhere.
 CQ_TOUCH void touch_place(const int32_t dim, const double dx, const double node[3], const double before[3][3],
                           const double after[3][3], cq_rim_places *p) {
   for (int i = 0; i < dim; i++) p->node[i] = node[i];
@@ -52,7 +54,7 @@ CQ_TOUCH void touch_place(const int32_t dim, const double dx, const double node[
   touch_count(dim, dx, p);
 }
 
-// The cell of the world that place k lies in, -1 at the edge of the world.
+// The cell of the world that point k (0 to p->all - 1) of a surface node's cell lies in, -1 at the edge of the world.
 CQ_TOUCH int64_t touch_cell(const int32_t dim, const double dx, const int32_t cells[3], const cq_rim_places *p,
                             int32_t k) {
   double x[3];

@@ -11,8 +11,8 @@ void cq_wall_init(cq_wall *wall) {
                     .height_spacing = {1, 1}};
 }
 
-// Numbers of the impulse of a wall in a control step: impulse {dim}, its part along the normals, its tangential part
-// {dim}, and the part along the normals times the place {dim} (E70).
+// How many numbers describe the impulse of a wall in a control step: impulse {dim}, its part along the normals, its
+// tangential part {dim}, and the part along the normals times the position {dim} (E70).
 int32_t cq_contact_width(int32_t dim) { return 3 * dim + 1; }
 
 // The number of contacts whose impulses are read in a world: one for each wall and each group of pins.
@@ -21,7 +21,7 @@ int32_t cq_contact_count(const cq_world_def *def) {
 }
 
 // Sets the unit normals with which a wall holds the point x; returns their number (several in a corner of a hollow
-// box), 0 outside the solid. slack: distance by which x may miss it.
+// box), 0 outside the solid. slack: how far outside x may be [length].
 int32_t cq_wall_normals(const cq_wall *wall, int32_t dim, double slack, const double x[3], double normals[3][3]) {
   return wall_normals(wall, dim, slack, x, normals);
 }
@@ -33,8 +33,8 @@ void cq_wall_normals_adj(const cq_wall *wall, int32_t dim, const double x[3], co
   wall_normals_adj(wall, dim, x, grad_n, grad_x);
 }
 
-// How far a point x lies within a wall widened by slack [length], along one of its normals there; sets slope to the
-// derivative of this depth by x.
+// How far a point x lies within a wall widened by slack [length], along `normal`, one of its normals at x; sets slope
+// to the derivative of this depth by x.
 double cq_wall_depth(const cq_wall *wall, int32_t dim, double slack, const double x[3], const double normal[3],
                      double slope[3]) {
   return wall_depth(wall, dim, slack, x, normal, slope);
@@ -48,8 +48,8 @@ typedef struct node_list {
   int64_t count, capacity;
 } node_list;
 
-// Appends one held node, with the wall and normal that hold it, to the list; `column` is that of its x and y. CQ_OK or
-// CQ_MEMORY.
+// Appends one held node, with the wall and normal that hold it, to the list. column: the index of the map's column, a
+// line of nodes along the last axis, that the node lies in. CQ_OK or CQ_MEMORY.
 static cq_status push(node_list *list, int64_t column, const cq_wall_node *node) {
   if (list->count == list->capacity) {
     const int64_t capacity = list->capacity ? list->capacity * 2 : 4096;
@@ -66,8 +66,8 @@ static cq_status push(node_list *list, int64_t column, const cq_wall_node *node)
   return CQ_OK;
 }
 
-// Lists the nodes that walls at rest hold: every node of the padded grid against every such wall, in the order column,
-// z, wall. CQ_OK, CQ_MEMORY, or CQ_INVALID where too many walls hold a node.
+// Lists the nodes that resting walls hold: tests every node of the padded grid against each of them, in the order
+// column, z, wall. CQ_OK, CQ_MEMORY, or CQ_INVALID where too many walls hold a node.
 static cq_status gather_walls(const cq_model *m, node_list *list) {
   const cq_wall_map *map = &m->map;
   const int32_t last = m->dim - 1;
@@ -95,8 +95,8 @@ static cq_status gather_walls(const cq_model *m, node_list *list) {
   return CQ_OK;
 }
 
-// Lists all nodes around pinned particles on the spatial grid. A node may come several times; the map keeps the one of
-// the first group. CQ_OK or CQ_MEMORY.
+// Lists the 3^dim nodes around each pinned particle on the spatial grid. A node may come several times; the map keeps
+// its entry of the first group. CQ_OK or CQ_MEMORY.
 static cq_status gather_pins(const cq_model *m, node_list *list) {
   const cq_wall_map *map = &m->map;
   for (int64_t k = 0; k < m->pin_count; k++) {
@@ -118,7 +118,7 @@ static cq_status gather_pins(const cq_model *m, node_list *list) {
   return CQ_OK;
 }
 
-// Compares two held nodes of a column for qsort: by height, then by wall, pins last. -1, 0 or 1.
+// Compares two held nodes of a column for qsort: by z, then by wall, pins last. -1, 0 or 1.
 static int by_z_then_wall(const void *a, const void *b) {
   const cq_wall_node *x = a, *y = b;
   if (x->z != y->z) return x->z < y->z ? -1 : 1;
@@ -131,8 +131,8 @@ static int by_z_then_wall(const void *a, const void *b) {
   return 0;
 }
 
-// Makes the map of a model: for each column of nodes those that walls at rest and pins hold. CQ_OK, CQ_MEMORY, or
-// CQ_INVALID where too many walls hold a node.
+// Makes the map of a model: for each column, a line of nodes along the last axis, lists the nodes that resting walls
+// and pins hold. CQ_OK, CQ_MEMORY, or CQ_INVALID where too many walls hold a node.
 cq_status cq_wall_map_create(cq_model *m) {
   cq_wall_map *map = &m->map;
   map->lower[0] = -CQ_NODE_PAD;
@@ -181,8 +181,8 @@ void cq_wall_map_destroy(cq_wall_map *map) {
   cq_free(map->node);
 }
 
-// Sets begin and end (exclusive) to where the entries of the column (x, y) of nodes are in map->node; equal where it
-// has none.
+// Sets begin and end (exclusive) to the entries of map->node that lie in the column of nodes with the indices x, y (0
+// in 2D) along the first axes; begin = end where it has none.
 void cq_wall_map_column(const cq_wall_map *map, int32_t x, int32_t y, int64_t *begin, int64_t *end) {
   const int32_t cx = x - map->lower[0], cy = y - map->lower[1];
   *begin = *end = 0;

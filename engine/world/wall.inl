@@ -1,10 +1,9 @@
-// wall: which unit normals of a wall hold a point, and how these turn when the point moves. Plain C, so that
-// a device may ask it too: it says what its functions are. A test defines CQ_WALL_REAL and its own
-// wall_real, a dual number, before.
+// wall: which unit normals of a wall hold a point, and how these turn when the point moves. Plain C, for devices too,
+// which define CQ_WALL, the qualifier of the functions. A test defines CQ_WALL_REAL and its own wall_real, a dual
+// number.
 //
-// Which points a wall holds, and which face of a box or cell of a height field is theirs, has jumps: it
-// is held fixed in the derivatives. Normals of planes and of boxes are constant on a face, those of a
-// height field in 2D on a segment.
+// Which points a wall holds, and which face of a box or cell of a height field, changes in jumps: derivatives take it
+// as fixed. Normals of planes and of boxes are constant on a face, those of a height field in 2D on a segment.
 #ifndef CQ_WALL
 #define CQ_WALL static inline
 #endif
@@ -14,8 +13,8 @@ typedef double wall_real;
 #define wall_value(x) (x)
 #endif
 
-// Sets the normal along which a sphere holds a point x, if it does; returns the number of normals, 0 or 1. slack:
-// distance by which x may miss the sphere.
+// Sets the normal along which a sphere holds a point x, if it does; returns the number of normals, 0 or 1. slack: how
+// far outside of the solid x may be [length]. Shape and parameters as in wall_normals.
 CQ_WALL int32_t sphere_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
                                wall_real normals[3][3]) {
   wall_real r2 = 0;
@@ -40,8 +39,9 @@ CQ_WALL void sphere_normals_adj(const cq_wall *w, int32_t dim, const wall_real x
   for (int i = 0; i < dim; i++) grad_x[i] += turn * (grad_n[i] - along / r2 * (x[i] - w->point[i]));
 }
 
-// Sets the normals along which a box (a body, or a room seen from within) holds a point x: one for each face that
-// does. Returns their number. slack: distance by which x may miss the box.
+// Sets the unit normals along which a box (a solid body, or a hollow room) holds a point x: of a room one for each face
+// that holds x, of a body the normal of the nearest face. Returns their number. slack: how far outside of the solid x
+// may be [length].
 CQ_WALL int32_t box_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
                             wall_real normals[3][3]) {
   int32_t count = 0;
@@ -71,8 +71,8 @@ CQ_WALL int32_t box_normals(const cq_wall *w, int32_t dim, double slack, const w
   return 1;
 }
 
-// Sets index and fraction to where coordinate x lies among `count` samples spaced evenly from `origin` on: the sample
-// before it and the fraction of the way to the next. Beyond the ends the last one counts.
+// Sets index and fraction to where coordinate x lies among `count` samples spaced evenly from `origin` on: the index of
+// the sample before x and the fraction of the way to the next. Beyond the ends x counts as at the end.
 CQ_WALL void sample_at(wall_real x, double origin, double spacing, int32_t count, int32_t *index, wall_real *fraction) {
   wall_real s = (x - origin) / spacing;
   if (!(s >= 0)) s = 0;     // where it is not finite too, as that of a node may be in a step that fails
@@ -82,14 +82,14 @@ CQ_WALL void sample_at(wall_real x, double origin, double spacing, int32_t count
   *fraction = s - *index;
 }
 
-// Where a point is over a height field: the heights at the corners of its cell, h01 along the
-// last axis, and the place within.
+// Where a point is over a height field: the heights at the corners of its cell (h10 the next along the first axis, h01
+// along the last), and its position within the cell, from 0 to 1.
 typedef struct wall_cell {
   double h00, h01, h10, h11;
   wall_real a, b;            // along the first axis and the last one
 } wall_cell;
 
-// The cell of a height field below x: its corners and the place within.
+// The cell of a height field below or above x: the heights of its corners and the position of x within it.
 CQ_WALL wall_cell height_cell(const cq_wall *w, int32_t dim, const wall_real x[3]) {
   wall_cell c;
   int32_t i, k = 0;
@@ -122,15 +122,15 @@ CQ_WALL wall_real height_of(const wall_cell *c) {
   return (1 - c->a) * ((1 - c->b) * c->h00 + c->b * c->h01) + c->a * ((1 - c->b) * c->h10 + c->b * c->h11);
 }
 
-// Does a place x lie within the height field along an axis (0 or 2)? 1 yes, 0 no. Beyond the ends of the field the
-// height is constant.
+// Does a point x lie within the extent of a height field along an axis (0 or 2), so that the height may change with x?
+// 1 yes, 0 no: beyond the ends of the field the height is constant.
 CQ_WALL int height_inclines(const cq_wall *w, int axis, const wall_real x[3]) {
   const wall_real at = (x[axis] - w->height_origin[axis / 2]) / w->height_spacing[axis / 2];
   return at >= 0 && at <= w->height_count[axis / 2] - 1;
 }
 
-// Sets the normal along which a height field holds a point x, if it does; returns the number of normals, 0 or 1.
-// slack: distance by which x may be above.
+// Sets the normal along which a height field holds a point x, if it does; returns the number of normals, 0 or 1. slack:
+// how far above the ground x may be [length].
 CQ_WALL int32_t height_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
                                wall_real normals[3][3]) {
   const wall_cell c = height_cell(w, dim, x);
@@ -141,8 +141,8 @@ CQ_WALL int32_t height_normals(const cq_wall *w, int32_t dim, double slack, cons
   return 1;
 }
 
-// (E22) Adjoint of height_normals: adds to grad_x. In 3D a cell is twisted: its slope along one axis changes along the
-// other, by as much for both.
+// (E22) Adjoint of height_normals: adds to grad_x, from grad_n = dL/d(normal). In 3D a cell is twisted: its slope along
+// one axis changes along the other, by as much for both.
 CQ_WALL void height_normals_adj(const cq_wall *w, int32_t dim, const wall_real x[3], const wall_real grad_n[3],
                                 wall_real grad_x[3]) {
   if (dim < 3) return;
@@ -157,8 +157,8 @@ CQ_WALL void height_normals_adj(const cq_wall *w, int32_t dim, const wall_real x
   }
 }
 
-// Sets the unit normals with which a wall of any shape holds x; returns their number, 0 outside of it. slack: distance
-// by which x may miss.
+// Sets the unit normals, out of the solid, with which a wall of any shape holds a point x; returns their number, 0
+// where x is outside. slack: how far outside x may be [length]; a negative one shrinks the wall.
 CQ_WALL int32_t wall_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
                              wall_real normals[3][3]) {
   switch (w->shape) {
@@ -174,15 +174,16 @@ CQ_WALL int32_t wall_normals(const cq_wall *w, int32_t dim, double slack, const 
   return 1;
 }
 
-// Adjoint of wall_normals: adds to grad_x. grad_n {3}: of the first normal; walls with more have constant ones.
+// Adjoint of wall_normals: adds to grad_x. grad_n {3}: gradient of the first normal; walls with several have constant
+// ones.
 CQ_WALL void wall_normals_adj(const cq_wall *w, int32_t dim, const wall_real x[3], const wall_real grad_n[3],
                               wall_real grad_x[3]) {
   if (w->shape == CQ_WALL_SPHERE) sphere_normals_adj(w, dim, x, grad_n, grad_x);
   if (w->shape == CQ_WALL_HEIGHT_FIELD) height_normals_adj(w, dim, x, grad_n, grad_x);
 }
 
-// How far a point x lies within a wall widened by slack [length], along one of its normals there; sets slope to the
-// derivative of this depth by x.
+// How far a point x lies within a wall widened by slack [length], along `normal`, one of its normals at x; sets slope
+// to the derivative of this depth by x.
 CQ_WALL wall_real wall_depth(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
                              const wall_real normal[3], wall_real slope[3]) {
   wall_real depth = slack, r2 = 0;

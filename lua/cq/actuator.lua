@@ -37,24 +37,25 @@ end
 ---@class cq.ActuatorModule
 local actuator = { class = Actuator }
 
--- A checker of groups: a name, or a list of names and particle lists. options: of is.any_of.
+-- Makes the checker of a field `groups`: one group name, or a list whose entries are group names or lists of names and
+-- particle numbers. options: { optional = true } where the field may be missing.
 local groups = function(options)
   return is.any_of { is.string(), is.list(is.any_of { is.string(), is.list(is.any()) }, { min = 1 }), optional = options
     and options.optional }
 end
 local max = is.number { above = 0, default = 1 }
 
--- A name as a list of it; a list, or nil, as it is.
+-- Returns { g } for one group name g; a list, or nil, is returned unchanged.
 local function as_list(g) return type(g) == "string" and { g } or g end
 
----The number of signals that an actuator takes.
+---The number of signals that an actuator takes: its `count`, or one for each of its groups; 1 without either.
 ---@return integer
 function Actuator:signals()
   return self.count or self.groups and #self.groups or 1
 end
 
--- The direction tensor S of a stress u S along an axis "x", "y" or "z": 1 at its place on the diagonal, dim^2 numbers
--- row by row. Errors: "z" in 2D.
+-- The direction tensor S of a stress along an axis "x", "y" or "z": e e^T of its unit vector e, as a list of dim^2
+-- numbers, row by row. name: the constructor, for the error of "z" in 2D.
 local function along_axis(axis, dim, name)
   local i = ({ x = 1, y = 2, z = 3 })[axis]
   if i > dim then is.fail("%s: axis must be \"x\" or \"y\" in 2D, got \"z\"", name) end
@@ -63,7 +64,8 @@ local function along_axis(axis, dim, name)
   return out
 end
 
--- The direction tensor of a vector, S = n n^T, with n of length 1. Errors: the zero vector.
+-- The direction tensor S = n n^T of a vector v, n = v / |v|, as a list of dim^2 numbers, row by row. name: the
+-- constructor, for the error of the zero vector.
 local function along_vector(v, dim, name)
   local square = 0
   for i = 1, dim do square = square + v[i] * v[i] end
@@ -75,8 +77,8 @@ local function along_vector(v, dim, name)
   return out
 end
 
--- A symmetric matrix, given as rows, as one list of dim^2 numbers. Errors: an entry that is no number; a matrix that is
--- not symmetric.
+-- A symmetric direction matrix m, given as rows, as one list of dim^2 numbers. Errors: an entry that is no number; a
+-- matrix that is not symmetric.
 local function matrix_of(m, dim, name)
   local out = {}
   for i = 1, dim do
@@ -97,8 +99,8 @@ local function matrix_of(m, dim, name)
 end
 
 ---@internal
----The stress of signal 1 as a matrix {dim, dim} in a list, row by row. Errors: a direction of another dimension than
----the robot.
+---The stress max * S in the material frame at a signal of 1, a list of dim^2 numbers, row by row. Errors: a direction
+---of another dimension than the robot's.
 ---@param dim integer
 ---@return number[]
 function Actuator:stress(dim)
@@ -122,7 +124,8 @@ function Actuator:stress(dim)
   return s
 end
 
--- Makes self.groups a list. Errors: both or neither of axis and direction; name: of the constructor.
+-- Turns one group name in self.groups into a list. Errors: both or neither of the fields axis and direction. name: the
+-- constructor, for the error.
 local function directed(self, name)
   self.groups = as_list(self.groups)
   if (self.axis == nil) == (self.direction == nil) then
@@ -141,7 +144,7 @@ local axis = is.one_of { "x", "y", "z", optional = true }
 ---@field max? number                       stress at u = 1 [stress]
 
 local pressure = is.define("cq.Actuator.pressure", { groups = groups(), axis = axis, direction = direction, max = max })
----A chamber of air, or any stress along one direction of the material.
+---An actuator that stresses the material along one direction, as a chamber of air does: one signal for each group.
 ---Errors: both or neither of axis and direction.
 ---@param fields cq.Actuator.pressure.def
 ---@return cq.Actuator
@@ -165,8 +168,8 @@ local muscle = is.define("cq.Actuator.muscle", {
   pulses = is.boolean { default = false }, max = max,
 })
 ---Fibres, or a material that acts alike in all directions. They only contract: the signals -1 to 1 give stresses from 0
----to max. With pulses they are those of 4D topology optimization (eq. 7): a stress -u max F S F^T, S = I for an
----isotropic one, so that positive pulses expand and negative ones contract.
+---to max. With pulses = true a signal acts as in 4D topology optimization (eq. 7): it adds a stress -u max F S F^T, S =
+---I for an isotropic muscle, so that a positive signal expands the material and a negative one contracts it.
 ---Errors: none or several of axis, direction and isotropic.
 ---@param fields cq.Actuator.muscle.def
 ---@return cq.Actuator
@@ -227,10 +230,10 @@ local cable = is.define("cq.Actuator.cable", {
   friction = is.number { min = 0, default = 0 }, gap = is.number { above = 0, optional = true },
   name = is.string { optional = true },
 })
----A cable through points of a robot, or from there to places in the world: a spring that only pulls, with the energy
----k/2 max(0, L - free length)^2 (advanced-chainqueen eq. 17, which is law = "spool"), evaluated at every engine step.
----One signal. Stiffness, rest length and friction have gradients: robot:with { cable_stiffness, cable_length,
----cable_friction }. A slack cable has none: begin with signals that pull.
+---A cable through points of a robot, and through fixed places in the world where its path has anchors: a spring that
+---only pulls, with the energy k/2 max(0, L - free length)^2 (advanced-chainqueen eq. 17, which is law = "spool"),
+---evaluated at every engine step. One signal. Stiffness, rest length and friction have gradients: robot:with {
+---cable_stiffness, cable_length, cable_friction }. A slack cable has no gradient: begin with signals that pull.
 ---Errors: fewer than two points, points at the same place or far apart, a cable of anchors alone, contraction with law
 ---"spool".
 ---@param fields cq.Actuator.cable.def
@@ -295,8 +298,8 @@ end
 local SIGNALS_MAX = 1000000      -- of a force actuator
 
 ---@internal
----Returns the actuator unchanged. Errors: neither a cq.Actuator nor a force actuator with particles, a whole number of
----signals and a known `every`. name, index: for errors.
+---Checks that a value is a cq.Actuator, or a force actuator with particles, a whole number of signals and a known
+---`every`, and returns it. name: of the constructor that got it, and index: its position in the list, for errors.
 function actuator.check(value, name, index)
   if text.is_instance(value, "cq.Actuator") then return value end
   if not actuator.is_force(value) then

@@ -45,14 +45,15 @@ end
 local boundary = { class = Boundary, mu_large = 100 }
 
 ---@internal
----Warns of a friction coefficient of mu_large or more, whose gradients are as large where anything slides.
----@param what string
+---Warns of a friction coefficient of mu_large or more: gradients are multiplied by numbers as large where anything
+---slides.
+---@param what string    the wall and its mu, for the warning
 function boundary.warn_of_friction(what)
   message.warn("%s%s gives gradients as large where anything slides; a wall with kind = \"sticky\", separable = true holds what presses, without them",
     is.where(), what)
 end
 
--- A checker of places in two or three dimensions.
+-- Makes the checker of a field that is a point or vector in two or three dimensions. options: { optional = true }.
 local point = function(options) return is.vector { size = { 2, 3 }, optional = options and options.optional } end
 
 -- Raises an error if a wall's kind does not go with its mu, separable or clamp; warns of a large mu.
@@ -97,8 +98,8 @@ end
 ---@field name? string           that state:contact finds it by
 ---@field moves? boolean        the solid moves with its velocity, as it does where one is given; false: it stays, as a conveyor does
 
--- The constructor of a family of walls: the family's own fields and those that every wall has; finish(wall) completes
--- it.
+-- Makes the constructor of a family of walls, such as "box". fields: checkers of the family's own fields, to which
+-- those of every wall are added; finish(wall, name) checks these fields and sets the wall's shape for the engine.
 local function family(name, fields, finish)
   fields.kind = is.one_of { "sticky", "slip", "separate", "friction", optional = true }
   fields.mu = is.number { min = 0, optional = true }
@@ -232,8 +233,8 @@ boundary.sphere = family("sphere", {
   self.shape, self.point = "sphere", self.center
 end)
 
--- Heights of a height field as one row-major list, and the number of samples along each axis. Errors: too few, rows of
--- other lengths, or not finite.
+-- Heights of a height field as one row-major list, and the number of samples along each axis. Errors: too few samples,
+-- rows of different lengths, heights that are not finite.
 local function samples(self, name)
   local heights = self.heights
   if text.is_instance(heights, "cq.Tensor") then heights = heights:totable() end
@@ -383,7 +384,8 @@ local inside = {
   end,
 }
 
----First of the points that lies in the solid, from 0; nil when none does.
+---The index, from 0, of the first of the points that lies in the wall's solid; nil when none does. The world asks it
+---for robots that start within a wall.
 ---@internal
 ---@param wall ffi.cdata*      the struct that write filled
 ---@param dim integer
@@ -398,7 +400,7 @@ function Boundary:first_inside(wall, dim, points, count, excused)
   end
 end
 
----Is a point in the solid, and all around it to a distance along the axes and their diagonals?
+---Do a point and its neighbours at distance `reach` along the axes and their diagonals all lie in the wall's solid?
 ---@internal
 ---@param wall ffi.cdata*      the struct that write filled
 ---@param dim integer

@@ -130,7 +130,7 @@ end
 ---has some already, gives those.
 ---@param world cq.World      that it will act in: it says how many signals there are
 ---@param observer? any       whose observations it will be given
----@param robot? cq.Robot     a variant, where the world's own robot cannot run without
+---@param robot? cq.Robot     a variant to run in the place of the world's own robot, where that one cannot be simulated
 ---@return table<string, cq.Tensor> params
 function Controller:prepare(world, observer, robot)
   if not self.params then world:ask { controller = self, observer = observer, robot = robot } end
@@ -143,7 +143,7 @@ end
 ---
 ---  cq.load("runs/walk").controller:export "gait.h"
 ---  run.controller:with(run.best.params.controller):export "gait.lua"
----Errors: another ending; a controller of the script's own; one that was in no rollout, without world and observer.
+---Errors: a wrong ending; a controller of the script's own; one that was in no rollout, without world and observer.
 ---@param path string        ends in .h or .lua; a name without a slash is in the run's folder
 ---@param options? controller.export.def
 ---@return string path
@@ -172,7 +172,7 @@ end
 
 ---@internal
 ---Called when a rollout begins. The first rollout sets the number of signals; later ones must have as many, and of a
----saved controller the same names. Errors: another number of signals, or other names.
+---saved controller the same names. Errors: a wrong number of signals, or other names.
 function Controller:check_rollout(roll)
   if self.signal_names then require_names(self, roll.world) end
   if self.signals and self.signals ~= roll.signal_count then
@@ -202,7 +202,7 @@ local make_mlp, make_linear = require "cq.controller.network"(family("mlp", {}),
 
 ---A multi-layer perceptron, with tanh at its end unless `output` says otherwise. Parameters w1 {inputs, hidden}, b1
 ---{hidden}, w2, b2, ...; weights are drawn by the seed, with the deviation of Glorot and Bengio (2010), before relu
----that of He et al. (2015); biases are 0. Errors: mean without deviation, or of another number of observations.
+---that of He et al. (2015); biases are 0. Errors: mean without deviation, or of a wrong number of observations.
 ---@param fields? cq.Controller.mlp.def
 ---@return cq.Controller
 function controller.mlp(fields) return make_mlp(fields or {}) end
@@ -267,7 +267,7 @@ end
 local OpenLoop = family("open_loop", { blind = true })
 
 -- Initial signals, a cq.param {rows, signals}, from one number for all, one for each signal, or all of them. Errors:
--- another shape.
+-- a wrong shape.
 local function first_signals(self)
   local u = T.as_tensor(self.init, "cq.Controller.open_loop: init")
   local shape = u:shape()
@@ -298,7 +298,7 @@ local function shape_of_signals(params)
   return u:shape()
 end
 
--- Before a rollout: makes the signals if there are none. Errors: signals of another shape, or for too few steps.
+-- Before a rollout: makes the signals if there are none. Errors: signals of a wrong shape, or for too few steps.
 function OpenLoop:check_rollout(roll)
   Controller.check_rollout(self, roll)
   self.params = self.params or { u = first_signals(self) }

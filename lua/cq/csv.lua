@@ -187,8 +187,8 @@ end
 
 -- ---- writing --------------------------------------------------------------------------------------------------------
 
--- The heads of columns, a list of cells, and a list of their numbers, before they are written. Errors: names; lists
--- that are not all as long as the first, or not finite.
+-- Checks the columns that csv.save got: returns their heads, a list of cells, and their lists of numbers. Errors: a
+-- name that is empty, repeated or not one line; lists that are not all as long as the first, or not finite.
 local function checked(columns)
   if type(columns) ~= "table" or getmetatable(columns) or #columns == 0 then
     is.fail("cq.csv.save: columns must be a list, as { { \"time [s]\", times } }, got %s", text.describe(columns))

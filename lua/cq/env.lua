@@ -48,7 +48,8 @@ end
 
 -- ---- observations ---------------------------------------------------------------------------------------------------
 
--- Returns a tensor {scenes, ...}. Errors: a number that is not finite, with its scene.
+-- Returns `tensor` {scenes, ...} if all its numbers are finite. Errors otherwise, with `what` as the tensor's name and
+-- the first scene that has such a number.
 local function check_finite(tensor, what)
   if tensor:finite() then return tensor end
   local data, width = tensor:data(), tensor.count / tensor:size(1)
@@ -59,8 +60,9 @@ local function check_finite(tensor, what)
   end
 end
 
--- Observations of all scenes {scenes, numbers}, with the goals behind them. Errors: an observer with a memory; another
--- shape; numbers that are not finite.
+-- Observations of all scenes in a state (cq.State) {scenes, numbers}: the observer's numbers, followed by the scene's
+-- goal where there are goals. Errors: an observer with a memory; an observation of another shape; numbers that are not
+-- finite.
 local function observe(self, state)
   local z, memory = self.observer:observe(state)
   if memory ~= nil then
@@ -77,13 +79,14 @@ end
 
 -- ---- beginnings -----------------------------------------------------------------------------------------------------
 
--- Releases the rollout of a state, unless gradients go through it.
+-- Releases the rollout behind a state, unless gradients go through it: while a tape records (`recorded`), or because
+-- one recorded when the rollout was simulated (its `link`).
 local function forget(state, recorded)
   if state and not recorded and not state.roll.link then state.roll:release() end
 end
 
--- Resets scenes: those whose entry in `map` is 0, or all without a map. Sets state and observation, and returns the
--- observation {scenes, numbers}.
+-- Begins new episodes in the scenes whose entry in `map` is 0, or in all without a map; the others keep their present
+-- `state`. Sets self.state and self.observation, and returns the observation {scenes, numbers}.
 local function begin(self, state, map)
   for scene = 1, self.scenes do
     if not map or map[scene] == 0 then
@@ -105,7 +108,7 @@ local reset_spec = is.define("env:reset", { seed = is.integer { min = 0, max = 2
 ---@class env.reset.def
 ---@field seed? integer     of what reset draws in each scene; the first time 0, later the numbers go on, unless given
 
----Begins an episode in all scenes, whose running ones are given up; env:step needs it first.
+---Begins a new episode in every scene; running episodes are given up. Must be called before the first env:step.
 ---@param options? env.reset.def
 ---@return cq.Tensor observation     {scenes, numbers}
 function Env:reset(options)
@@ -122,8 +125,8 @@ end
 
 -- ---- steps ----------------------------------------------------------------------------------------------------------
 
--- Actions of all scenes as a tensor {scenes, signals}, cut to -1 to 1. Errors: another shape, or numbers that are not
--- finite.
+-- Actions of all scenes as a tensor {scenes, signals}, clamped to -1 to 1. Errors: another shape, or numbers that are
+-- not finite.
 local function check_actions(self, actions)
   local width = self.action_space.shape[1]
   if type(actions) ~= "table" and type(actions) ~= "number" then
@@ -137,9 +140,9 @@ local function check_actions(self, actions)
   return check_finite(u, "env:step: actions"):clamp(-1, 1)
 end
 
--- Makes one control step of all scenes; where the simulation of one fails, repeats it with that scene reset, so that
--- the others complete theirs. Returns the state, and { [scene] = true } for those that failed. Errors: other than a
--- scene's failure; one that fails again.
+-- Makes one control step of all scenes with actions u {scenes, signals}. Where the simulation of a scene fails, repeats
+-- the control step with that scene reset, so that the other scenes complete theirs. Returns the new state, and {
+-- [scene] = true } for the scenes that failed. Errors: any other error; a scene that fails again after its reset.
 local function advance(self, u)
   local failed, map = {}, nil
   while true do
@@ -155,7 +158,8 @@ local function advance(self, u)
   end
 end
 
--- The result of a user's function as {scenes}: one number a scene. true and false are 1 and 0. Errors: another shape.
+-- The result of a user's function (`name`: its field of cq.Env) as {scenes}: one number a scene. true and false are 1
+-- and 0. Errors: another shape.
 local function by_scene(self, value, name)
   if type(value) == "boolean" then value = value and 1 or 0 end
   if type(value) ~= "number" and type(value) ~= "table" then
@@ -169,15 +173,16 @@ local function by_scene(self, value, name)
   return out
 end
 
--- A set of scenes as a tensor {scenes} of ones and zeros.
+-- A set of scenes, { [scene] = true }, as a tensor {scenes} of ones and zeros.
 local function mask_of(self, set)
   local out = T.zeros { self.scenes }
   for scene in pairs(set) do out:set(1, scene) end
   return out
 end
 
--- Which episodes end: terminated {scenes}, by terminate or a failure, and truncated {scenes}, by their length; and the
--- scenes to go on from, 0 for a restart, or nil if none ends.
+-- Counts a control step of every episode and says which of them end with it: terminated {scenes}, by the user's
+-- function or a failure, and truncated {scenes}, by their length; and the map for `begin`, 0 for a scene that ends, or
+-- nil if none does. after: the state after the control step; failed: the set of scenes from `advance`.
 local function ends(self, after, failed)
   local told = self.terminate and by_scene(self, self.terminate(after, self.goals), "terminate"):detach()
   if told then check_finite(told, "cq.Env: terminate") end
@@ -194,10 +199,11 @@ local function ends(self, after, failed)
   return terminated, truncated, map
 end
 
----One control step of all scenes. A scene whose episode ends begins again in the same step: its observation is then the
----first one of the next episode, and info.final_observation has the last one of this. Masks are 1 or 0. Actions are
----clipped to [-1, 1]. A scene whose simulation fails ends as terminated, with the reward failure_reward and as last
----observation that before the step, while the others go on. Differentiable where a tape records.
+---Makes one control step of all scenes. A scene whose episode ends begins a new one in the same call: its observation
+---is then the first of the new episode, and info.final_observation has the last of the old one. Masks are 1 or 0.
+---Actions are clipped to [-1, 1]. A scene whose simulation fails ends as terminated, with the reward failure_reward
+---and with the observation from before the control step as its last, while the others go on. Differentiable where a
+---tape records.
 ---
 ---info: final_observation {scenes, numbers}; failed {scenes}, a mask; episode_return and episode_length {scenes} so
 ---far, of an episode that ends all of it.
@@ -238,9 +244,9 @@ local window_spec = is.define("env:window", { controller = is.any(), steps = is.
 ---@field controller any      of cq.Controller, or the user's own: it acts on observations of the environment
 ---@field steps integer       control steps, at most those of an episode
 
----Some control steps with a controller, from where the scenes stand, with gradients to the controller within a function
----of cq.value_and_grad; none goes back before the window, or through a scene that begins again. The environment stands
----at the end of the window afterwards.
+---Makes several control steps with a controller, from the present states of the scenes. Within a function of
+---cq.value_and_grad, gradients flow to the parameters of the controller, but not to states before the window and not
+---through a scene that begins again. Afterwards the environment stands at the end of the window.
 ---Errors: before reset; more control steps than an episode has; a controller that remembers or follows the time.
 ---@param fields_given env.window.def
 ---@return { observation: cq.Tensor, reward: cq.Tensor, terminated: cq.Tensor, truncated: cq.Tensor, final_observation: cq.Tensor, failed: cq.Tensor, episode_return: cq.Tensor, episode_length: cq.Tensor, last: cq.Tensor }   {steps, scenes, ...} of each control step, and the observation at the end
@@ -276,17 +282,17 @@ function Env:window(fields_given)
   return out
 end
 
----Where the environment stands, as a table for cq.save: the running episodes go on from there bit for bit, on a GPU
----with formulation = "updated" to rounding. Errors: before the first env:reset.
+---The present point of all running episodes, as a table for cq.save. env:restore continues the episodes from it bit
+---for bit, on a GPU with formulation = "updated" to rounding. Errors: before the first env:reset.
 ---@return table
 function Env:snapshot()
   if not self.ready then is.fail "env:snapshot: the scenes have not begun; call env:reset() first" end
   return snapshot.of(self)
 end
 
----Goes on from where an environment that was made alike stood. It makes the control steps of the running episodes
----again, at most `steps` of them.
----Errors: what is no snapshot; one of another number of scenes or actions.
+---Continues the episodes of a snapshot, in an environment that was made with the same fields as the one that gave it.
+---Simulates the control steps of those episodes again, at most `steps` of them.
+---Errors: a table that is no snapshot; another number of scenes or actions.
 ---@param saved table          from env:snapshot
 ---@return cq.Tensor observation     {scenes, numbers}
 function Env:restore(saved)
@@ -329,9 +335,9 @@ local function check_time(self)
   end
 end
 
----An environment of reinforcement learning. Its five results of a step, and what they mean, are those of Gymnasium,
----with rows for all scenes; an episode that ends begins again in the same step. The same seed of env:reset and the same
----actions give the same bits.
+---An environment of reinforcement learning. env:step returns the same five results as Gymnasium's vector environments,
+---with rows for all scenes; an episode that ends begins again in the same step. The same seed of env:reset and the
+---same actions give the same bits.
 ---Errors: an observer that remembers or has a clock; a world whose gravity or walls follow the time; no actuators.
 ---@param fields_given cq.Env.def
 ---@return cq.Env

@@ -112,8 +112,8 @@ end
 ---@field weight? "mass"|"particle"|"volume"   what means of states weigh by unless they say it: by particle where
 ---  density, volume or a value with apply is trained, since a mean over mass moves when mass does; else by mass
 
--- Gives an experiment its design and the design's parameters: a controller is added to the design's pulses. Errors: a
--- robot beside the design; a design of another world; pulses for fewer control steps; a trainable field that the design
+-- Makes a design the experiment's, and the design's variables trained parameters. Errors: a robot beside the design; a
+-- design of another world; pulses for fewer control steps than the experiment has; a trainable field that the design
 -- sets.
 local function take_design(self, def)
   if def.robot then is.fail "cq.Experiment: give either design, which brings its robot, or robot" end
@@ -131,15 +131,16 @@ local function take_design(self, def)
   self.own_design = def.design
 end
 
----An experiment. Trained are the parameters of the controller and of an observer of the user's, or a design's
----variables, always, and what trainable names:
----values of robot:with, gravity, damping, friction and wall_velocity of the world, and any value with a function that
----applies it to the robot. Each may have a rate of its own; the optimizer's is that of the others.
+---An experiment: a world, a policy and an objective to minimise. It always trains the parameters of the controller and
+---of the user's observer, or the variables of a design, and beside them what trainable names: values of robot:with,
+---gravity, damping, friction and wall_velocity of the world, and any value with a function that applies it to the
+---robot. Each of these may have a learning rate of its own; all others have the optimizer's.
 ---Errors: both or neither of duration and steps; a duration that is no multiple of the world's dt; an objective without
 ---any part; a goal outside of the world.
 ---
----A function of a level makes an experiment too, for a plan whose stages have other grids or durations: it is given {
----coarsen = 1 }, and what the stages say, and gives these fields. cq.robustness gives it some 0.8, for a finer grid.
+---Instead of the fields, a function may be given that returns them, for a plan whose stages have different grids or
+---durations. Its argument is the stage's `level`, a table such as { coarsen = 2 }, by default { coarsen = 1 };
+---cq.robustness passes a coarsen of 0.8, for a finer grid.
 ---@param fields cq.Experiment.def|fun(level: table): cq.Experiment.def
 ---@return cq.Experiment
 local function new(_, fields)
@@ -190,12 +191,13 @@ function Experiment:valued(params)
   return params.robot and robot:with(params.robot) or robot
 end
 
----The robot with its trainable values.
+---The robot with the trainable values of a table of parameters.
 ---@param params table
 ---@return cq.Robot
 function Experiment:robot_with(params) return trainables.apply(self:valued(params), self.apply, params.named) end
 
----The robot of a body of its design, with values that are trained beside the design.
+---The robot of a body that was extracted from the experiment's design, with the values of the robot that are trained
+---beside the design.
 ---@internal
 ---@param body cq.Topology.Body
 ---@param params table
@@ -204,7 +206,8 @@ function Experiment:robot_of(body, params)
   return require("cq.experiment.extracted").robot(self, body, params)
 end
 
----Observer and controller with these parameters, or those of a body.
+---Observer and controller with the weights in a table of parameters. With a design, its pulses drive the robot, or
+---those of an extracted body; a controller of the experiment adds its signals to the pulses.
 ---@internal
 ---@param params table
 ---@param body? cq.Topology.Body
@@ -236,7 +239,8 @@ local rollout_spec = is.define("run:rollout", changed.fields {
 })
 
 ---@internal
----The definition of a rollout with these parameters.
+---World and fields of world:rollout for a simulation with these parameters and changes; of several scenes, of the
+---first.
 ---@param params table
 ---@param changes? run.rollout.def
 ---@param policy? { observer: table?, controller: table? }    those of the experiment unless given
@@ -264,9 +268,9 @@ function Experiment:rollout_def(params, changes, policy)
   return { world = world, fields = fields, design = is_block and design or nil, variables = params.design }
 end
 
----The rollout with these parameters, in the experiment's own world or a changed one; of several scenes, that of the
----first. Errors: those of world:rollout; a body of another design, or that does not stand in the world; values of
----particles that the robot there cannot take.
+---Simulates with these parameters, in the experiment's own world or a changed one; of several scenes, the first.
+---Errors: those of world:rollout; a body of another design, or that does not stand in the world; values of particles
+---that the robot there cannot take.
 ---@param params table
 ---@param changes? run.rollout.def
 ---@return cq.Rollout
@@ -279,22 +283,23 @@ function Experiment:loss(roll) return (objectives.loss(self.objective, roll)) en
 
 -- ---- optimizing -----------------------------------------------------------------------------------------------------
 
----Takes the parameters of an earlier run, of this script or of another one, for what comes: run:evaluate, run:render,
----and run:optimize, which begins with them (as every experiment does with --from DIR). How the worlds differ is told.
----Values of particles go to other robots from the nearest particles; what it trained and this experiment does not is
----warned of.
----Errors: no run there; another controller, observer or other signals, with both; parameters of other shapes.
+---Takes over the parameters of an earlier run, of this script or of another one, for later calls of run:evaluate,
+---run:render and run:optimize, which begins with them (as every experiment does with --from DIR). Prints how the
+---worlds differ. Values of particles go to a different robot from the nearest particles. Warns of parameters of that
+---run which this experiment does not train.
+---Errors: no run at the path; another controller, observer or other signals, if both runs have a controller; parameters
+---of other shapes.
 ---@param path string       the folder of the run, or a file that cq.load reads
 ---@return cq.Saved
 function Experiment:load(path) return require("cq.experiment.warm").load(self, path) end
 
 ---Optimizes by a plan; with several scenes, the mean of their losses. Writes history.csv, plan.json, parameters,
----optimizer state and the best parameters into the run's folder; goes on from there with resume. Ctrl-C stops at the
----next iteration and saves; before the first one is made that is an error, and where another run would begin the
----script ends. What was computed is kept when an iteration fails. With constraints, or an optimizer that makes a
----loop of its own, an iteration is an evaluation, history.csv has a column for each constraint, and solution reports
----them. After it, best is that of the last stage, of the best start, and body what a binary or extracted stage has
----come to. --budget 0.1 makes a tenth of all iterations.
+---optimizer state and the best parameters into the run's folder; with resume, continues the run in that folder. Ctrl-C
+---stops at the next iteration and saves; before the first iteration Ctrl-C is an error, and where another run would
+---begin the script ends. The results so far are kept when an iteration fails. With constraints, or an optimizer that
+---makes a loop of its own, an iteration is an evaluation, history.csv has a column for each constraint, and solution
+---reports them. Afterwards run.best is the best point of the last stage (of the best start), and run.body the body of
+---a binary or extracted stage. --budget 0.1 makes a tenth of all iterations.
 ---@param fields run.optimize.def
 ---@return { loss: number?, best: number?, iterations: integer, solution: cq.Solution?, starts: table[]? } result
 ---  loss: of the last iteration, nil when there was none; starts: what each start of a tournament came to
@@ -314,8 +319,9 @@ function Experiment:optimize(fields) return require("cq.experiment.optimize")(se
 ---@return cq.Evaluation
 function Experiment:evaluate(fields) return evaluate.run(self, fields) end
 
----A file in the folder of its run, which is made: the run of run:optimize, or the one that a loop of the user's has
----open; without a run, the folder that it would take. For what is written by other means than cqlua's.
+---The path of a file in the folder of the experiment's run, which is created: the run of run:optimize, or the one that
+---a loop of the user's has open; without a run, the folder that one would take. For files that the script writes
+---itself.
 ---@param name string       one that begins with /, ./ or ../ is given back as it is
 ---@return string
 function Experiment:path(name)
@@ -323,11 +329,11 @@ function Experiment:path(name)
 end
 
 ---Runs once more and draws it: a film (.mp4, .mkv, .webm, .gif), or the last state or several moments (.png). Robots
----are drawn by their surface: the cells of their lattice, or the mesh that they came from; what flows, particle by
----particle. Walls stand where they are at that time, cables have the colour of their tension, and pinned parts are
+---are drawn by their surface: the cells of their lattice, or the mesh that they came from; fluids and grains, particle
+---by particle. Walls stand where they are at that time, cables have the colour of their tension, and pinned parts are
 ---hatched. A name without a slash is in the run's folder, runs/NAME of the script NAME.lua or --out, also where there
----is no run yet; a path with one is as it stands. `--render no` leaves it out. Of several scenes it is the first;
----run:scene(k):render draws another.
+---is no run yet; a path with a slash stays as it is. `--render no` leaves it out. With several scenes, it draws the
+---first; run:scene(k):render draws another.
 ---@param path string        ends in .mp4, .mkv, .webm, .gif or .png
 ---@param options? run.render.def
 ---@return string? path      nil where nothing is drawn: with --render no, in cqlua check, after Ctrl-C
@@ -361,7 +367,7 @@ function Experiment:export(options) return require "cq.experiment.export"(self, 
 
 ---Draws a page of figures: the design (opacity by density, colours by actuator), moments of its movement coloured by
 ---signals with the forces of walls as arrows, the objective over the iterations, the signals as a raster and the forces
----of walls over time. What there is none of is left out; run:report shows all numbers of the history. A name
+---of walls over time. Panels without data are left out; run:report shows all numbers of the history. A name
 ---without a slash is in the run's folder. `--render no` leaves it out. Errors: an experiment of several scenes.
 ---@param path string        ends in .png
 ---@param options? run.figures.def
@@ -382,19 +388,20 @@ end
 ---Runs once more and writes one HTML file that opens from disk: the body to turn and scrub, coloured by groups, signals
 ---or numbers, with curves of the losses so far, of signals and of the forces of walls, the options and the script. The
 ---page asks nothing of the network. A name without a slash is in the run's folder. `--render no` leaves it out. Of
----several scenes it is the first. The size is told before the file is written; where particles times frames are more
----than 4 million the particles of the surface are kept.
+---several scenes it is the first. Prints the size of the file. Where particles times frames are more than 4 million,
+---the page has only the particles of the surface.
 ---@param path string        ends in .html
 ---@param options? run.report.def
 ---@return string? path
 function Experiment:report(path, options) return require("cq.experiment.reported").run(self, path, options) end
 
----Everything that can be known before running: a few control steps forward and backward with every function of the
----user's, and the plan. Errors as optimize would.
+---Tries the experiment without training it: at most two control steps forward and backward, which call every function
+---of the user's, and the plan of the memory. Errors as optimize would. run:optimize does this under cqlua check.
 ---@return { steps: integer, loss: number, values: table<string, number>, gradients: table<string, number>, plan: table,
 ---  text: string } report
 function Experiment:check() return require("cq.experiment.check")(self) end
 
+-- The experiment in one line: control steps, number of parameters, and the best loss so far.
 function Experiment:__tostring()
   local count = 0
   for _, leaf in ipairs(T.leaves.list(self.params)) do count = count + leaf.tensor.count end

@@ -65,7 +65,7 @@ local function endings(holds) return "." .. table.concat(export.names(holds), ",
 ---does not hold what is asked for.
 ---@param what string           for the errors
 ---@param path string
----@param as? "particles"|"surface"    what the format has first unless given
+---@param as? "particles"|"surface"    particles if the format holds them, else surface, unless given
 ---@return table format, "particles"|"surface" as
 function export.of(what, path, as)
   local ending = path:match "%.(%w+)$"

@@ -43,9 +43,9 @@ local spec = is.define("cq.Implicit", {
 ---at its start. Gradients are exact for converged steps: their error is of the size of the two tolerances.
 ---rollout.solver tells what each step took.
 ---
----A step costs fifty explicit ones and more, so that one pays that replaces a hundred, in float64 or in 3D two hundred,
----in both a thousand. With formulation = "total_lagrangian" explicit steps are quicker as well, so that it is about the
----same there. Backward Euler dissipates what moves faster than its steps, scheme = "midpoint" nothing.
+---An implicit step costs as much as fifty explicit ones or more. It pays where it replaces a hundred of them, two
+---hundred in float64 or in 3D, a thousand in both; formulation = "total_lagrangian" changes little in this. Backward
+---Euler damps motion that is faster than its steps, scheme = "midpoint" damps nothing.
 ---
 ---Walls with friction are Coulomb's above the speed `stick_velocity`; below, friction falls to 0 with the speed, so
 ---that what sticks creeps, slower than that.

@@ -96,7 +96,7 @@ end
 -- Gives worlds and rollouts their methods that film and report; the room experiment, which holds them, is loaded at the
 -- first call.
 local function connect_films()
-  -- A function that loads its module at the first call.
+  -- A function that calls the function `of` of cq.experiment.MODULE, and loads that module at its first call.
   local function late(module, of) return function(...) return require("cq.experiment." .. module)[of](...) end end
   local Rollout = require("cq.rollout").class
   require("cq.world").class._film = late("filmed", "world")

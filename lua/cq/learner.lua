@@ -1,7 +1,7 @@
 -- learner: reinforcement learning on an environment.
 --
 --   local learner = cq.Learner.ppo { env = env, steps = 1e5 }
---   learner:train(function(row) print(row.steps, row.episode_return) end)
+--   learner:train { on_update = function(row) print(row.steps, row.episode_return) end }
 --   world:rollout { controller = learner:controller(), ... }
 
 ---@class cq.LearnerModule

@@ -55,7 +55,7 @@ function made.robots(self)
   return out
 end
 
--- The first robot of a saved file, moved back to the origin, where scripts make robots.
+-- The first robot of a saved file, moved back to its place before robot:at.
 function made.robot(self)
   local robot, back = self.robots[self.data.robots.first], {}
   for d, offset in ipairs(robot.offset) do back[d] = -offset end

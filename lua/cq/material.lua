@@ -46,10 +46,11 @@ function Material:__tostring()
   return ("cq.Material.%s { %s }%s"):format(self.law, table.concat(parts, ", "), bulk.told(self))
 end
 
----The same material with a bulk modulus of at most so many shear moduli at rest, 20 to 50 for silicones: their own is
----thousands of them, and explicit steps go with its root, conjugate gradients of implicit ones too. What that costs is
----told where the material is printed: how much a pull of one shear modulus changes the volume, 1 / (3 ratio). The shear
----modulus stays; one that is softer than the cap stays all the same. Errors: a law without a bulk or shear modulus.
+---The same material with a bulk modulus of at most `ratio` shear moduli at rest, 20 to 50 for silicones: theirs is
+---thousands of shear moduli, and the number of explicit steps, and of conjugate gradients in implicit steps, grows with
+---its root. The printed material tells the cost: how much a pull of one shear modulus changes the volume, 1 / (3
+---ratio). The shear modulus stays, and so does a bulk modulus below the cap. Errors: a law without a bulk or shear
+---modulus.
 ---
 ---  local soft = cq.Material.mooney_rivlin { c10 = 23028, c01 = 1190, bulk = 8.7e8 }:capped(20)
 ---@param ratio number   above 2/3
@@ -130,8 +131,8 @@ local material = { class = Material }
 
 -- ---- which constants ------------------------------------------------------------------------------------------------
 
--- A table that counts in how many sets of constants of a law (such as young and poisson, or shear and bulk) each
--- constant is, by its name.
+-- For each constant of a law, by its name, the number of the law's sets of constants (such as young and poisson, or
+-- shear and bulk) that have it.
 local function occurrences(law)
   local count = {}
   for _, choice in ipairs(law.choices) do
@@ -186,8 +187,9 @@ end
 
 local TERMS = 3      -- of Ogden
 
--- Puts the terms of Ogden that are given as lists into mu_1, alpha_1 and so on, in place. fields: as the user gave
--- them, without defaults. Errors: half a term; lists beside single terms.
+-- Puts the terms of Ogden that are given as lists mu and alpha into mu_1, alpha_1 and so on, in place. given: the
+-- checked fields; fields: the user's, without defaults; what: the constructor, for errors. Errors: half a term; lists
+-- beside single terms.
 local function spread_terms(what, given, fields)
   local mu, alpha = given.mu, given.alpha
   local single, half = {}, nil     -- terms given by themselves; what lacks its other half
@@ -461,8 +463,8 @@ local function hyperelastic()
   return text.join(names)
 end
 
----Viscoelastic: Maxwell branches beside a hyperelastic material (Simo 1987). What is quick meets a shear modulus of (1
----+ sum of modulus) times the base's, which relaxes as modulus exp(-t / time); volume changes stay elastic. Its
+---Viscoelastic: Maxwell branches beside a hyperelastic material (Simo 1987). Fast motion meets a shear modulus of (1 +
+---sum of modulus) times the base's; each branch relaxes as modulus exp(-t / time); volume changes stay elastic. Its
 ---constants are those of the base, and branch_modulus_1, relaxation_time_1 and so on. A viscosity is the base's.
 ---@type fun(fields: cq.Material.viscoelastic.def): cq.Material
 function material.viscoelastic(fields)

@@ -51,8 +51,9 @@ end
 local Centroid = setmetatable({ __name = "cq.Observer", __tostring = Observer.__tostring }, { __index = Observer })
 Centroid.__index = Centroid
 
--- Positions, then velocities, then accelerations of all groups, in a row {k} or {batch, k}; acceleration is the change
--- of the mean velocity over the last control step, 0 at the first. With accelerations also the memory of the velocity.
+-- Positions, then velocities, then accelerations of all groups, in a row {k} or {batch, k}. An acceleration is the
+-- change of the mean velocity over the last control step, 0 at the first: with accelerations `hidden` is the velocity
+-- of the step before, and the second result that of this step.
 function Centroid:observe(state, hidden)
   local groups, parts, after = self:groups_of(state.world), {}, nil
   local by = { weight = self.weight }
@@ -74,8 +75,8 @@ end
 -- The name of the quantity that an observer of positions, velocities or both reads from a state.
 local function field_of(self) return self.position and (self.velocity and "motion" or "position") or "velocity" end
 
----The engine's readouts of the observation, and of the part whose change over a control step is observed; nil for a
----user's own observe, and with a clock.
+---The readouts by which the engine computes the observation itself, without Lua: what it observes, and the velocities
+---whose change over a control step it observes. nil for an `observe` of the user's, and with a clock.
 ---@return table? observation, table? change
 function Centroid:readouts(world)
   if self.observe ~= Centroid.observe or self.clock then return nil, nil end
@@ -152,9 +153,9 @@ end
 local Kmeans = setmetatable({ __name = "cq.Observer", __tostring = Observer.__tostring }, { __index = Centroid })
 Kmeans.__index = Kmeans
 
--- The cluster of each particle, int32_t[n], both from 0, by the positions at rest; in a refined world that of the
--- nearest particle of the original one, since new clusters would have another order. Errors: more clusters than
--- particles.
+-- The number of each particle's cluster, int32_t[n], from 0, by k-means of the positions at rest. In a refined world a
+-- particle has the cluster of the original world's particle that it replaces, since new clusters would have another
+-- order. Errors: more clusters than particles.
 local function labels_of(self, world)
   local labels = ffi.new("int32_t[?]", world.particle_count)
   if world.refines then
@@ -217,7 +218,7 @@ function Particles:observe(state)
   return with_clock(self, #parts == 1 and parts[1] or T.concat(parts, -1), state)
 end
 
----The readout that this observer needs of the engine; nil for a user's own observe, and with a clock.
+---The readout by which the engine computes the observation itself, as Centroid:readouts.
 ---@return table? observation
 function Particles:readouts(world)
   if self.observe ~= Particles.observe or self.clock then return nil end
@@ -289,7 +290,7 @@ function Custom:observe(state, hidden)
 end
 
 ---@internal
----An observer from the user's value: a cq.Observer, a function, or a table with observe. Errors: another value.
+---An observer from the user's value: a cq.Observer, a function, or a table with observe. Errors: a wrong value.
 ---@param given any
 ---@param what string     for errors
 ---@return table

@@ -57,8 +57,8 @@ rules.momentum = {
   end,
 }
 
--- The number that Adam adds to the root of a mean square, so that it never divides by 0: epsilon, or that share of the
--- gradient's root mean square.
+-- The number that Adam adds to the root of a mean square, so that it never divides by 0: epsilon, or with
+-- relative_epsilon that share of the gradient's root mean square.
 local function added(self, mean_square)
   if not self.relative_epsilon then return self.epsilon end
   return mean_square > 0 and self.epsilon * math.sqrt(mean_square) or math.huge      -- without a gradient: no step
@@ -115,7 +115,7 @@ local function require_free(x, path)
 end
 
 -- A list { path, x, g } of trainable tensors with their gradients. Errors: a param without a gradient; a gradient of
--- another shape, or not finite.
+-- a wrong shape, or not finite.
 local function pairs_of(params, grads)
   local found = leaves.pair(params, grads)
   local out = {}
@@ -240,10 +240,12 @@ function Optimizer:minimise(solver)
   end
 end
 
----Minimises f from params on, which become the best point found: a loop of evaluations and updates, with a report.
----Ctrl-C ends it before the next evaluation; state or folder go on from there, and without them the optimizer begins
----anew. Constraints need cq.Optimizer.augmented_lagrangian, nlopt or ipopt, and are kept up to their tolerances.
----Errors: a number that is not finite; one that f does not give; a parameter that reaches none.
+---Minimises f from params on, and leaves the best point found in them: a loop of evaluations and updates, with a
+---report. Ctrl-C ends it before the next evaluation; with state or folder a later solve goes on from there, else the
+---optimizer is restarted. Constraints need cq.Optimizer.augmented_lagrangian, nlopt or ipopt, and are kept up to their
+---tolerances.
+---Errors: a number that is not finite; a number that a constraint names and f does not give; a parameter that none of
+---the numbers depends on.
 ---@param params any            params, or tensors in nested tables, with their bounds
 ---@param f fun(params: any): cq.Tensor|table<string, cq.Tensor|number>, ...   the objective, or a table of named
 ---  numbers with it

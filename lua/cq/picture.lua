@@ -1,7 +1,8 @@
 -- picture: scenes as PNG files and films, without a display.
 --
---   local scene = cq.Picture.scene { domain = { 2, 1 }, volume = sample.volume, groups = { { name = "leg", particles =
---   sample.groups.leg } }, walls = walls } local film  = cq.Picture.video { path = "walk.mp4", fps = 30 }
+--   local scene = cq.Picture.scene { domain = { 2, 1 }, volume = sample.volume, walls = walls,
+--     groups = { { name = "leg", particles = sample.groups.leg } } }
+--   local film = cq.Picture.video { path = "walk.mp4", fps = 30 }
 --   for ... do film:add(scene:frame { position = x, deformation = F, actuation = a, label = "t = 0.3" }) end
 --   film:close()
 --

@@ -55,7 +55,8 @@ local values = { clip = is.any_of { is.number { above = 0 }, is.one_of { "median
   is.callable() }, gradient_decay = is.any_of { is.number { above = 0, infinite = true }, is.one_of { "auto" },
   is.instance "cq.Schedule", is.callable() } }
 
--- Returns the options unchanged. Errors: one that no stage has; a value that is neither allowed nor a schedule.
+-- Returns the options of a stage unchanged. Errors: one that no stage has; a value that is neither allowed nor a
+-- schedule.
 local function check_options(given, what)
   for name, value in pairs(given) do
     if not is_known(name) then
@@ -153,7 +154,7 @@ local recover_spec = is.define("cq.Plan: recover", { halvings = is.integer { min
 local stage_spec = is.define("cq.Plan: stage",
   tables.merged(of_stage, { name = is.string(), iterations = is.integer { min = 0 } }))
 
--- Raises an error if a stage's name cannot be a folder's, or another stage has it.
+-- Raises an error if a stage's name cannot be the name of a folder, or another stage of the plan has it.
 local function check_name(self, stage)
   if stage.name:find "[^%w _.-]" or stage.name:find "^%." then
     is.fail("cq.Plan: the name of a stage has letters, digits, spaces and -_. alone, for its folder, got %q",
@@ -162,8 +163,8 @@ local function check_name(self, stage)
   if self.number[stage.name] then is.fail("cq.Plan: two stages are called %q", stage.name) end
 end
 
--- A checked stage of the plan with the plan's defaults in the place of fields that it does not give. Errors: its name;
--- options that no stage has.
+-- A checked stage of the plan; fields that it does not give are the plan's (`defaults`). Errors: its name; options that
+-- no stage has.
 local function complete(self, given, defaults)
   local stage = stage_spec(given)
   check_name(self, stage)
@@ -204,8 +205,9 @@ end
 local starts_spec = is.define("cq.Plan: starts", { count = is.integer { min = 1, max = 1000 },
   keep = is.integer { min = 1, default = 1 }, at = is.any_of { is.string(), is.table(), optional = true } })
 
--- The plan's tournament as { count, keep, at: number of the stage, iteration }. Errors: one that ends in an early
--- stage: losses of coarse or soft stages do not predict the last one's; no such stage or iteration.
+-- Checks a multi-start plan: several starts, trainings from different initial values, of which the best go on. Returns
+-- { count, keep, at: number of the stage after which starts are dropped, iteration: of that stage, or nil }. Errors: an
+-- early stage, since losses of coarse or soft stages do not predict the last one's; no such stage or iteration.
 local function check_starts(self, given)
   local def = starts_spec(given)
   local at = type(def.at) == "table" and def.at[1] or def.at or self.stages[#self.stages].name
@@ -251,8 +253,8 @@ end
 local spec = is.define("cq.Plan", tables.merged(of_stage, { name = is.string { optional = true },
   starts = is.table { optional = true } }), is.table())
 
----A plan: stages, one after the other, for run:optimize { plan = plan }. Fields of the plan are those of each stage
----that has none of its own. It prints itself as it would be told in a paper.
+---A plan: stages, one after the other, for run:optimize { plan = plan }. A field of the plan is the default of its
+---stages. Printed, a plan is sentences, as in the methods section of a paper.
 ---Errors: no stage; two stages of one name; options, levels and names that nothing has; a tournament that ends in a
 ---stage whose losses say nothing of the last one.
 ---@param fields cq.Plan.def
@@ -272,13 +274,13 @@ local function new(_, fields)
   return self
 end
 
----The same plan with a share of all iterations, one at least of each stage that has any.
+---A copy of the plan with a share of all iterations; a stage that has any keeps at least one. For --budget.
 ---@internal
 ---@param budget number
 ---@return cq.Plan
 function Plan:scaled(budget)
   if budget == 1 then return self end
-  -- Iterations within the budget, at least one.
+  -- A number of iterations times the budget, at least one if there was any.
   local function part(count) return count > 0 and math.max(1, math.floor(count * budget + 0.5)) or 0 end
   local out = setmetatable({ name = self.name, stages = {}, number = self.number }, Plan)
   for k, stage in ipairs(self.stages) do
@@ -295,7 +297,8 @@ function Plan:scaled(budget)
 end
 
 ---@internal
----Parts of a plan in the order of their execution: the stages, where a stage in which a tournament ends is two parts.
+---The parts of a plan in the order of their execution: each stage is a part, but a stage within which starts of a
+---multi-start plan are dropped is two.
 ---@return { stage: integer, last: integer, count: integer, cut: boolean }[]   last: iteration of the stage; count:
 ---  starts
 function Plan:parts()
@@ -315,7 +318,7 @@ function Plan:parts()
   return out
 end
 
----The sum of the iterations of all starts in all stages.
+---The sum of the iterations of all starts of the plan in all stages.
 ---@internal
 ---@return integer
 function Plan:iterations()

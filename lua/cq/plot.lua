@@ -69,7 +69,7 @@ local function list_of(value, what)
   return value
 end
 
--- A series as the user gave it, checked, with x, colour and name filled in. k: its number. Errors: lists of other
+-- A series as the user gave it, checked, with x, colour and name filled in. k: its number. Errors: lists of different
 -- lengths; half a band.
 local function read_series(given, k)
   local s = series_spec(given)
@@ -239,7 +239,7 @@ local function x_ticks(self, canvas, f)
   return out
 end
 
--- The end of a name, with ".." in front where it was cut, as much of it as fits into the room [pixel].
+-- The end of a name, as much of it as fits into `room` [pixel], with ".." before it where it was cut.
 local function cut(canvas, name, room)
   local short = name
   while #name > 1 and canvas:text_width(short, 9) > room do
@@ -249,7 +249,8 @@ local function cut(canvas, name, room)
   return short
 end
 
--- Must names stand in two rows by turns, since one of them is wider than its room, pitch [pixel], in one?
+-- Must the names along x alternate between two rows, because one is wider than the distance `pitch` [pixel] between two
+-- ticks?
 local function is_crowded(canvas, ticks, pitch)
   for _, tick in ipairs(ticks) do
     if canvas:text_width(tick.text, 9) > pitch - 6 then return true end

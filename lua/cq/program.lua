@@ -22,15 +22,15 @@ script.explain = failure.handle
 local flags = { e = "code", i = "interactive", h = "help", v = "version" }
 local program_words = { help = true, version = true, interactive = true, quiet = true, watch = true }
 
--- A list of the words that the program itself takes as options.
+-- A list of the names of the program's own options, for suggestions.
 local function program_names()
   local names = { "help", "version", "interactive" }
   for _, declared in ipairs(option.declared) do names[#names + 1] = declared.name end
   return names
 end
 
--- Reads an option, "--name=value", "--name value" or "--name", at a place of the arguments: returns the name, its text
--- or true, and how many arguments were taken. is_switch(name): does it take no value?
+-- Reads an option, "--name=value", "--name value" or "--name", at position `at` of the arguments: returns its name, its
+-- value as text or true, and the number of arguments read. is_switch(name): does the option take no value?
 local function long_option(arguments, at, is_switch)
   local name, value = arguments[at]:match "^%-%-([%w_-]+)=(.*)$"
   if name then return name, value, 1 end
@@ -42,7 +42,8 @@ local function long_option(arguments, at, is_switch)
   return name, following, 2
 end
 
--- Sets one of the program's own options and returns true; false: it is none of them. A wrong value ends the program.
+-- Sets one of the program's own options and returns true; false: the name is none of them. A wrong value ends the
+-- program.
 local function take_program_option(parsed, name, value)
   if name == "help" or name == "version" or name == "interactive" then
     parsed[name] = true
@@ -56,8 +57,8 @@ end
 -- Is this one of the program's options that take no value?
 local function is_program_switch(name) return program_words[name] == true end
 
--- Sets an option that the subcommand declares in parsed.options; one that runs a script passes other options on to it
--- (parsed.given). Any other ends the program.
+-- Sets an option that the subcommand declares, in parsed.options. For a subcommand that runs a script, an undeclared
+-- option goes to the script (parsed.given); else it ends the program with an error.
 local function take_command_option(parsed, name, value)
   local kind = parsed.command.options[name]
   if not kind and parsed.command.runs_script then
@@ -76,7 +77,7 @@ local function take_command_option(parsed, name, value)
   parsed.options[name] = read
 end
 
--- The module of a command by its name; nil: there is none.
+-- The module of the subcommand with this name; nil: there is none.
 local function load_command(name)
   if not name:match "^[%w_]+$" or host.kind(commands .. name .. ".lua") ~= "file" then return nil end
   local command = require("cq.command." .. name)
@@ -84,15 +85,16 @@ local function load_command(name)
   return command
 end
 
--- Takes the first word that is no option, in parsed.name: the name of a subcommand (parsed.command), else a script.
+-- Takes the first word that is no option as parsed.name: a subcommand, whose module becomes parsed.command, else a
+-- script.
 local function take_target(parsed, word)
   parsed.name = word
   parsed.command = word ~= "-" and load_command(word) or nil
   if parsed.command then parsed.options = {} end
 end
 
--- The command line in parts: { name: of command or script, command, options: of it, positional: arguments, given:
--- options of the script, code: pieces of -e, help, version, interactive }.
+-- Splits the command line: { name: of subcommand or script, command: the module, options: of the subcommand,
+-- positional: other arguments, given: options of the script, code: pieces of -e, help, version, interactive }.
 local function parse(arguments)
   local parsed = { code = {}, given = {}, positional = {} }
   -- Is this an option without a value?
@@ -194,7 +196,7 @@ end
 
 -- ---- running --------------------------------------------------------------------------------------------------------
 
--- A table of globals for -e and -i: those there are, and cq, which is loaded when it is first used.
+-- A table of globals for -e and -i: Lua's, and cq, which is loaded when it is first used.
 local function convenient_globals()
   return setmetatable({}, { __index = function(_, key)
     if key == "cq" then return require "cq" end
@@ -202,7 +204,8 @@ local function convenient_globals()
   end })
 end
 
--- Runs a prompt whose globals are the given ones, cq, and Lua's; returns a list of the statements that were typed.
+-- Runs a prompt whose globals are the given ones, cq, and Lua's; returns a list of the statements that were typed. For
+-- run/pause.lua, after Ctrl-C at a terminal.
 function script.prompt(globals)
   return require("cq.program.prompt").run(setmetatable(globals, { __index = convenient_globals() }))
 end
@@ -213,19 +216,20 @@ local function interrupted()
   return engine ~= nil and engine.C.cq_interrupted() ~= 0
 end
 
--- Did the script end because a rollout gave up when the user asked to stop? Such an end is no error.
+-- Is this the error of a rollout that stopped because of Ctrl-C? A script that ends so has not failed.
 local function gave_up(problem)
   local sentence = interrupted() and package.loaded["cq.base.engine"].interruption
   return sentence and problem:find(sentence, 1, true) ~= nil
 end
 
--- Message handler: a sentence about wrong use stays, any other error gets its traceback.
+-- Message handler of xpcall: leaves an error about wrong use of the command line as it is; any other error gets its
+-- traceback.
 local function explain(problem)
   return type(problem) == "table" and problem.misuse and problem or failure.handle(problem)
 end
 
--- Leaves the folder of a run in order, however the script ended, with the problem that ended it; returns false where
--- that failed too.
+-- Closes the run that a script left open, with the problem that ended the script (nil: none); returns false if closing
+-- failed.
 local function close_run(problem)
   local Run = package.loaded["cq.run"]
   if not Run then return true end
@@ -234,8 +238,8 @@ local function close_run(problem)
   return closed
 end
 
--- Ends all ranks together. Returns true, or false and, when another rank failed, its error, which the first rank has
--- printed.
+-- Waits for all MPI ranks to end. problem: by which this one ended. Returns true; or false and, when another rank
+-- failed, its error, which the first rank has printed.
 local function close_ranks(problem)
   local Ranks = package.loaded["cq.ranks"]
   if not Ranks then return true end
@@ -244,12 +248,12 @@ local function close_ranks(problem)
   return fine and not failed, failed
 end
 
--- Tells who asked to stop how the program ended, unless a run has.
+-- Prints, after Ctrl-C, how the program ended, unless a run has printed that.
 local function tell_interruption()
   message.interruption("%s", package.loaded["cq.base.engine"].interruption or "interrupted")
 end
 
--- Did the script end so that its new version can be run (--watch)?
+-- Did the script end because --watch is to run its new version?
 local function wants_reload()
   local watch = package.loaded["cq.base.watch"]
   return watch ~= nil and watch.wanted
@@ -272,14 +276,14 @@ local function attempt(chunk, ...)
   return false, sentence
 end
 
--- Runs a script's chunk, then closes its runs and ranks; returns success, or false and the problem.
+-- Runs a script's chunk with its arguments, then closes its runs and ranks; returns success, or false and the problem.
 local function run(chunk, ...)
   local finished, problem = attempt(chunk, ...)
   local all, other = close_ranks(not finished and (problem or "its run could not be closed") or nil)
   return finished and all, problem or other
 end
 
--- Runs the pieces of Lua of -e; returns as run does.
+-- Runs the pieces of Lua of -e as one chunk; returns what `run` returns.
 local function run_code(parsed)
   local chunk, problem = loadstring(table.concat(parsed.code, "\n"), "=(command line)")
   if not chunk then
@@ -289,7 +293,7 @@ local function run_code(parsed)
   return run(setfenv(chunk, convenient_globals()), unpack(parsed.positional))
 end
 
--- Runs a script, with --watch again whenever it is saved; returns as run does.
+-- Runs a script, with --watch again whenever it is saved; returns what `run` returns. words: its arguments.
 local function run_file(path, words)
   if option.program.watch then return require("cq.program.watched").run(path, words, run) end
   local chunk, problem = script.load(path, words)
@@ -300,7 +304,7 @@ local function run_file(path, words)
   return run(chunk, unpack(words))
 end
 
----Runs a script as the command line does; for subcommands that look at one.
+---Runs a script as the command line does, with the live page of --serve; also for subcommands that run one.
 ---@param path string
 ---@param words string[]      its arguments
 ---@return boolean finished, string? problem     false and its error, which has been printed, where it failed
@@ -314,7 +318,7 @@ function program.run_script(path, words)
   return finished, why
 end
 
--- Runs a subcommand; returns its exit code: 0 where the command gives none, 130 where Ctrl-C ended it, 1 where it
+-- Runs a subcommand; returns its exit code: what the command returns, 0 if that is nothing, 130 after Ctrl-C, 1 if it
 -- failed.
 local function run_command(parsed)
   local code, stray = FAILED, not parsed.command.arguments and parsed.positional[1]

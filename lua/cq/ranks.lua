@@ -54,7 +54,7 @@ local function hash_of_script(processes)
   return processes:hash(all, #all, 0)
 end
 
--- Divides cores and memory among the ranks of one machine: sets threads and share of the program.
+-- Divides a machine among its ranks: sets the number of threads of this process, and its share of the memory.
 local function share_machine(processes)
   if option.program.threads == 0 then
     option.program.threads = math.max(1, math.floor(processes.cores / processes.machine))
@@ -63,8 +63,8 @@ local function share_machine(processes)
 end
 
 ---All processes that mpirun has started, for scripts that ask at their top, before a world is made: cores and memory
----are split between those of one machine. From here on only the first one writes: the run's folder, files, pictures,
----and the terminal. Started without mpirun, this process is the only one, which is told.
+---are split between the ranks of one machine. From here on only the first rank writes: the run's folder, files,
+---pictures, and the terminal. Started without mpirun, this process is the only one, and says so.
 ---Errors: no MPI at hand, with the Debian package; an mpirun of another MPI; ranks with other scripts or options; a
 ---world that was made before. A second call gives the same ranks.
 ---@return cq.Ranks
@@ -89,7 +89,7 @@ function ranks.mpi()
   return current
 end
 
----A cq.Ranks of this process alone, for scripts that take either.
+---A cq.Ranks of this process alone, for code that works on any number of ranks.
 ---@return cq.Ranks
 function ranks.alone() return ranks.of(require "cq.ranks.alone") end
 
@@ -99,7 +99,7 @@ function ranks.alone() return ranks.of(require "cq.ranks.alone") end
 function ranks.current() return current end
 
 ---@internal
----Waits at the end of the script for all ranks; the first one prints the errors of others.
+---Waits at the end of the script for all ranks. Returns the error of another rank, unless this one has failed itself.
 ---@param problem string?       that this one has ended with
 ---@return string? problem      of another rank
 function ranks.finish(problem)
@@ -115,8 +115,8 @@ end
 
 -- ---- scenes ---------------------------------------------------------------------------------------------------------
 
--- Waits until all ranks are here; a problem of any of them is raised on all. mine: this rank's report, as
--- agreement.reach takes it.
+-- Waits until all ranks are here; a problem of any of them is raised as an error on all. mine: this rank's report for
+-- agreement.reach.
 local function meet(self, mine)
   if self.over then is.fail "cq.Ranks: the other ranks have ended" end
   local problem, over = agreement.reach(self.processes, mine)
@@ -132,8 +132,8 @@ local function tell_idle(self, count)
   end
 end
 
--- Calls each(scene) for this rank's scenes, counted from 1, and meets the other ranks. An error is passed to all ranks,
--- or raised where there is one.
+-- Calls each(scene) for this rank's share of `count` scenes, counted from 1, and meets the other ranks. An error of
+-- `each` is raised on all ranks. mine: this rank's report for agreement.reach.
 local function each_scene(self, count, mine, each)
   local first, last = tree.scenes(count, self.rank, self.size)
   for scene = first + 1, last + 1 do
@@ -148,7 +148,7 @@ local function each_scene(self, count, mine, each)
   if self.size > 1 then meet(self, mine) end
 end
 
--- Releases the rollouts among its arguments, which a function has given beside its number.
+-- Releases the rollouts among its arguments: the results of a user's function behind the first.
 local function release(...)
   for k = 1, select("#", ...) do
     local value = select(k, ...)
@@ -156,7 +156,8 @@ local function release(...)
   end
 end
 
--- A list of the numbers of all scenes, on all ranks, from those of the scenes of this rank, { [scene] = number }.
+-- A list of the numbers of all scenes, on all ranks, from the numbers of this rank's scenes, own = { [scene] = number
+-- }.
 local function gather(self, count, own)
   local most = math.ceil(count / self.size)
   local mine, all = ffi.new("double[?]", most), ffi.new("double[?]", most * self.size)
@@ -171,8 +172,8 @@ local function gather(self, count, own)
   return out
 end
 
--- How many numbers a vector of sums has: the objective, two marks for each parameter of a list (reached, moves the
--- result), and the gradients.
+-- The length of one scene's vector in the sum over scenes: the objective, two marks for each parameter of a list
+-- (reached, moves the result), and the gradients.
 local function length_of(list)
   local length = 1 + 2 * #list
   for _, leaf in ipairs(list) do length = length + leaf.tensor.count end
@@ -195,7 +196,7 @@ local function fill(vector, list, value, adjoints)
   end
 end
 
--- The mean of all scenes from the summed vector: the value, a number, and the gradients, nested as p.
+-- The mean over `count` scenes from the summed vector: the value, a number, and the gradients, nested as p.
 local function mean(vector, list, p, count)
   local grads, at = {}, 1 + 2 * #list
   for _, leaf in ipairs(list) do
@@ -207,8 +208,8 @@ local function mean(vector, list, p, count)
   return vector[0] / count, T.leaves.map(p, function(t) return grads[t] end)
 end
 
--- Judges for each parameter whether any of several numbers depends on it, and whether its gradient is anywhere
--- non-zero: raises the errors of gradient.judge. vector: the gradients by each number, one after another.
+-- Checks for each parameter whether any of several numbers depends on it, and whether its gradient is anywhere
+-- non-zero; raises the errors of gradient.judge. vector: the summed vectors of these numbers, one after another.
 local function judge(vector, list, names)
   local length = length_of(list)
   for k, leaf in ipairs(list) do
@@ -221,7 +222,7 @@ local function judge(vector, list, names)
   end
 end
 
--- A hash of all numbers of a list of tensors, to see whether ranks agree.
+-- A hash of all numbers of a list of parameters, to see whether ranks agree.
 local function hash_of(self, list)
   local hash = 0
   for _, leaf in ipairs(list) do
@@ -230,7 +231,7 @@ local function hash_of(self, list)
   return hash
 end
 
--- The sum of the vectors of all scenes, on every rank. sums: a cq.Ranks.Tree.
+-- The sum of the vectors of all scenes, double[], on every rank. sums: a cq.Ranks.Tree that has this rank's vectors.
 local function sum_of(self, sums)
   local total = sums:sum() or sums:vector()
   self.processes:broadcast(total, sums.length * 8)
@@ -239,10 +240,10 @@ end
 
 local whole = is.integer { min = 1, max = 2 ^ 31 - 1 }
 
----A function that gives the mean of f over scenes, its gradient by the parameters, and what f gave for each scene; as
----cq.value_and_grad does, with the scene's number, from 1, behind the parameters. Each rank computes its share of the
----scenes, and all get the same: the bits do not depend on how many there are. A scene may be a batch of several, where
----f takes scene for the number of a batch. Rollouts that f gives behind the objective are released.
+---Returns a function of the parameters p: the mean of f(p, scene, ...) over the scenes 1 to count, its gradient by p,
+---and the value of f for each scene; as cq.value_and_grad does for one. Each rank computes its share of the scenes, and
+---all ranks get the same results, whose bits do not depend on the number of ranks. A scene may be a batch of several,
+---if f takes `scene` for the number of a batch. Rollouts that f returns behind the objective are released.
 ---Errors: those of f, with the scene and the rank, on all ranks; other parameters on one rank than on another; a
 ---parameter that no scene reaches.
 ---@param count integer         scenes
@@ -255,7 +256,7 @@ function Ranks:value_and_grad(count, f)
   return function(p, ...)
     local list, own, more = T.leaves.trainable(p, "ranks:value_and_grad"), {}, { n = select("#", ...), ... }
     local sums = tree.new(count, length_of(list), self.processes)
-    -- f of a scene, with the further arguments.
+    -- f of a scene, with the further arguments of the caller. For gradient.part.
     local function scene_of(q, scene) return f(q, scene, unpack(more, 1, more.n)) end
     -- Keeps value and adjoints of a scene for the sum, and releases the rollouts among the further results of f.
     local function keep(scene, value, adjoints, ...)
@@ -309,7 +310,8 @@ function Ranks:values_and_grads(count, names, f)
   end
 end
 
----Calls f(scene) for each scene and gives its numbers on all ranks; without gradients. Errors: f gives no number.
+---Calls f(scene) for each scene, and returns the numbers of all scenes on all ranks; without gradients. Errors: f
+---gives no number.
 ---@param count integer         scenes
 ---@param f fun(scene: integer): cq.Tensor|number, ...   rollouts that it gives behind the number are released
 ---@return number[] values, number mean     the mean in the order of additions of value_and_grad
@@ -318,7 +320,7 @@ function Ranks:map(count, f)
   is.argument("ranks:map", "f", is.callable(), f)
   tell_idle(self, count)
   local own, sums = {}, tree.new(count, 1, self.processes)
-  -- Keeps a scene's value, and releases what f gave behind it.
+  -- Keeps a scene's value for the sum, and releases the rollouts among the further results of f.
   local function keep(scene, value, ...)
     if T.is_tensor(value) and value.count == 1 then value = value:item() end
     if type(value) ~= "number" then is.fail("ranks:map: f must give one number, got %s", text.describe(value)) end
@@ -334,7 +336,7 @@ function Ranks:map(count, f)
 end
 
 ---@internal
----The largest of each number over all ranks.
+---For each of `count` numbers that every rank has, the largest over all ranks. Numbers below 0 count as 0.
 ---@param list number[]        {count}; empty on a rank that has nothing to do
 ---@param count integer
 ---@return number[]

@@ -115,7 +115,8 @@ function Robot:group(name)
       or "it has none: name some with groups = { ... } of cq.Robot")
 end
 
--- The number of a particle as a user gave it. Errors: none from 1 to the robot's count.
+-- Returns the number of a particle as a user gave it. Errors: no whole number from 1 to the robot's number of
+-- particles.
 local function particle_number(self, value, what)
   if type(value) ~= "number" or value % 1 ~= 0 or value < 1 or value > self.particle_count then
     is.fail("%s: particles are whole numbers from 1 to %d or group names, got %s", what, self.particle_count,
@@ -340,7 +341,7 @@ local function new(_, fields)
   return self
 end
 
--- A new robot that shares this one's particles, with groups and pins of its own; its origin is this one.
+-- A new robot that shares this one's particles, with groups and pins of its own; its field `origin` is this robot.
 local function copy(self)
   local out = setmetatable(tables.merged(self), Robot)
   out.origin, out.frozen, out.group_table, out.pins = self, nil, {}, {}
@@ -399,15 +400,15 @@ function Robot:subset(which) return require("cq.robot.subset").make(copy(self), 
 ---The same body sampled again, with the particles' distance multiplied by a factor. Each new particle takes the
 ---values of the nearest old one, its groups, pins, cables and signals too.
 ---@param factor number
----@return cq.Robot          with sources: for each particle the number of the one that it takes the place of
+---@return cq.Robot          with sources: for each particle the number of the old one that it replaces
 function Robot:resampled(factor) return require("cq.robot.resampled").make(copy(self), self, factor) end
 
 ---The robot with other values, for world:rollout { robot = ... }; all have gradients. Each value is one number (or a
 ---vector or matrix, for fields that have one at each particle), a tensor of that, a table of them by group name, a
 ---tensor with the particles as first dimension, or one with the scenes of a batch before that.
 ---
----A constant of a material goes to the particles whose material has it, and to no others: of all, or of a group; a
----tensor has a value for every particle, of which those of others are not read, or only for those that have it.
+---A constant of a material goes only to the particles whose material has it, of the robot or of the group. A tensor has
+---a value for every particle, also for those that do not read it, or only for the particles that have the constant.
 ---@param fields robot.with.def
 ---@return cq.Robot
 function Robot:with(fields)
@@ -415,8 +416,8 @@ function Robot:with(fields)
 end
 
 ---@internal
----The robot with the robot:with values of another one. Each particle takes the value of the nearest one there, by
----relative place in the body.
+---The robot with the values that another one has from robot:with. Each particle takes the value of the other robot's
+---particle nearest to its relative place in the body.
 ---@param other cq.Robot
 ---@return cq.Robot
 function Robot:with_values_of(other) return with_values(self, transfer.values(self, other)) end
@@ -459,7 +460,8 @@ end
 ---@param list integer[]
 function Robot:add_group(name, list) add_group(self, name, list) end
 
----The robot as a world holds it: nothing that the user holds changes its place there.
+---A copy of the robot for a world to keep, which later changes of the user's robot do not reach. From here on group:pin
+---is an error for this robot and for those that it was made from.
 ---@internal
 ---@return cq.Robot
 function Robot:placed()

@@ -50,7 +50,7 @@ Robustness.__index = Robustness
 
 -- ---- simulations ----------------------------------------------------------------------------------------------------
 
--- Raises an error after Ctrl-C, which ends the report.
+-- Raises an error after Ctrl-C, which ends the measurement.
 local function require_uninterrupted()
   if C.cq_interrupted() ~= 0 then is.fail("cq.robustness: interrupted") end
 end
@@ -68,8 +68,8 @@ end
 -- The loss of a rollout as a number.
 local function loss_of(run, roll) return (objectives.loss(run.objective, roll)):item() end
 
--- A list of the losses, numbers, of several experiments whose rollouts are simulated as one group. defs: of
--- together.rollouts.
+-- A list of the losses, numbers, of several rollouts simulated as one batch. runs: the experiment of each; defs: their
+-- definitions, for together.rollouts.
 local function losses_of(runs, defs)
   local rolls, whole = together.rollouts(defs)
   local out = {}
@@ -78,20 +78,20 @@ local function losses_of(runs, defs)
   return out
 end
 
--- Evaluates a simulation of several scenes as one: returns the mean of their losses.
+-- Evaluates a changed simulation `one` of an experiment with several scenes: the mean of their losses.
 local function mean_of_scenes(one)
   one.fields.steps = one.steps
   return one.run:evaluate(one.fields).loss
 end
 
--- The definition of the rollout of one simulation, as together.groups takes it.
+-- The rollout definition of a changed simulation `one` (see simulate), for together.groups.
 local function define(one)
   one.fields.steps = one.steps
   return one.run:rollout_def(one.params, one.fields, one.policy)
 end
 
--- The policy (observer and controller) of one simulation, the same objects for all of its experiment and body, so that
--- these share a batch. known: those made so far.
+-- The policy (observer and controller) of a changed simulation: the same objects for all simulations of one experiment
+-- and body, so that these can share a batch. known: policies made so far.
 local function policy_of(known, one)
   local key = one.fields.body or one.run
   known[key] = known[key] or one.run:policy(one.params, one.fields.body)
@@ -143,8 +143,8 @@ end
 
 local of_signals = { strength = true, noise = true, latency = true }
 
--- The change of a simulation for its baseline: the same one without signals, or with the initial parameters; and a key,
--- a text, by which simulations that share a baseline find it.
+-- The change of a simulation's baseline: `change` without the parts that do not matter to the baseline, and silent if
+-- that is measured without signals; and a text by which simulations with an equal baseline find it.
 local function baseline_change(self, change)
   local out, names = {}, {}
   for name, size in pairs(change) do
@@ -157,8 +157,8 @@ local function baseline_change(self, change)
   return out, table.concat(names, " ")
 end
 
--- Runs all simulations of a list of rows, each with its unchanged baseline; those of the same baseline share it.
--- Replaces each row in the list by the simulation { change, seed, row, baseline, loss, problem }.
+-- Simulates a list of rows { changes, seed }, and for each the baseline with the same change; rows share equal
+-- baselines. Replaces each row in the list by the simulation { change, seed, row, baseline, loss, problem }.
 local function measure(self, run, params, list, seed)
   local all, baselines = {}, {}
   for k, row in ipairs(list) do
@@ -174,9 +174,9 @@ local function measure(self, run, params, list, seed)
   T.tape.pause(simulate, run, params, all)
 end
 
--- Completes the row of a changed simulation { row, loss, baseline, problem, fields }: its loss, and kept, by how much
--- that is below its baseline's over the same without the change; or its problem, counted in self.failed. On a finer
--- grid also the cells that it really had.
+-- Completes the row of a measured simulation `one`: its loss, and kept, its gain over its baseline as a share of the
+-- gain of the unchanged run; or its problem, counted in self.failed. On a finer grid also the cell size that it really
+-- had.
 local function complete_row(self, one)
   local row = one.row
   row.changes, row.seed = nil, nil
@@ -188,8 +188,8 @@ local function complete_row(self, one)
   if world and world.refines then row.change = ("cells x%.3g"):format(world.dx / world.refines.dx) end
 end
 
--- Appends a row of results to self.rows and to list for each change and size; notes in self.missing which changes do
--- not apply.
+-- Appends a row to self.rows and to list for each kind of change and each of its sizes; notes in self.missing which
+-- kinds do not apply to the run.
 local function rows_of(self, run, list)
   for _, entry in ipairs(changes.list) do
     local why = entry.missing and entry.missing(run)
@@ -201,7 +201,7 @@ local function rows_of(self, run, list)
   end
 end
 
--- Is the change of this name one that cannot be made here?
+-- Is the change with this name noted as one that does not apply?
 local function is_missing(self, name)
   for _, entry in ipairs(self.missing) do
     if entry.name == name then return true end
@@ -209,10 +209,10 @@ local function is_missing(self, name)
   return false
 end
 
--- Appends `count` draws of all changes at once to self.draws and to list.
+-- Appends `count` random draws of all kinds of change at once to self.draws and to list.
 local function draws_of(self, count, seed, list)
   local generator = random { seed = seed }
-  -- Is this change one that can be made here?
+  -- Does the change with this name apply to the run?
   local function is_there(name) return not is_missing(self, name) end
   for k = 1, count do
     local change = changes.drawn(generator, is_there)
@@ -221,7 +221,7 @@ local function draws_of(self, count, seed, list)
   end
 end
 
--- Sets the worst and the median share of the gain that random draws keep.
+-- Sets self.worst and self.median: the shares of the gain that random draws keep.
 local function sum_up(self)
   local kept = {}
   for _, draw in ipairs(self.draws) do kept[#kept + 1] = draw.kept end
@@ -257,9 +257,9 @@ local spec = is.define("cq.robustness", { params = evaluate.params_kind,
 ---on a grid of 0.8 times the cell size, or as near to it as puts the ground on a node, with the bodies resampled (by
 ---the experiment's function of a level, if it has one); moved by half a cell; in the other precision; with noise of 5 %
 ---of a full signal; with signals that come one control step late; and with all of these drawn at once, but
----precision. All robots of the world are changed alike. What shares a world and its steps is simulated in one batch.
+---precision. All robots of the world are changed alike. Simulations that share a world and its steps are one batch.
 ---Makes about 60 rollouts and as many of their baselines, without gradients. A change that the simulation or the script
----cannot do, as half a cell into a wall, is told, counted and left out.
+---cannot do, as half a cell into a wall, is reported as failed and left out.
 ---Errors: a run whose loss is not below its baseline; a file without an objective.
 ---@param run cq.Experiment|cq.Saved     after run:optimize or run:load; or of cq.load
 ---@param opts? cq.robustness.def
@@ -301,7 +301,7 @@ end
 
 -- ---- what it tells --------------------------------------------------------------------------------------------------
 
--- A kept share of the gain as text; "failed" for nil.
+-- A kept share of the gain as text, in percent; "failed" for nil.
 local function share(kept) return kept and ("%.0f %%"):format(100 * kept) or "failed" end
 
 -- The report as a table of text: a line for each change, the draws, and what failed.

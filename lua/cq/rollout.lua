@@ -51,8 +51,8 @@ local C, tape = engine.C, T.tape
 local Rollout = { __name = "cq.Rollout" }
 Rollout.__index = Rollout
 
--- idle: called before each control step that Lua sees, where somebody looks on; watch(roll): the on_step of a
--- differentiable rollout that has none
+-- set by a live page (report/live.lua): idle is called before each control step that Lua sees; watch(roll) returns an
+-- on_step for a differentiable rollout that has none
 local rollout = { class = Rollout, idle = false, watch = false }
 
 -- The rollout in one line: "cq.Rollout { 10 control steps, 1 scene }".
@@ -62,8 +62,8 @@ end
 
 -- ---- the live state -------------------------------------------------------------------------------------------------
 
--- Makes control steps up to the state `step`, with signals and forces that are kept or by the engine's own network. A
--- step may be a part of one where forces are evaluated at every engine step. Returns a cq_status.
+-- Makes control steps up to the state `step`, with the signals and forces in self.keep or by the engine's own network.
+-- `step` may be a fraction where forces are evaluated at every engine step. Returns a cq_status.
 local function make(self, step)
   local handle, keep = self.handle, self.keep
   local at = C.cq_rollout_at(handle)
@@ -72,11 +72,12 @@ local function make(self, step)
     or C.cq_rollout_run(handle, count, keep:engine_signals(at, count), keep:engine_forces(at))
 end
 
----The engine's number of a state. It counts `world.pieces` steps in a control step.
+---The number of engine steps up to a control step `step`, which may be a fraction: `world.pieces` of them are one
+---control step.
 ---@internal
 function Rollout:engine_step(step) return math.floor(step * self.world.pieces + 0.5) end
 
--- The control step that the engine is at.
+-- The control step that the engine is at, from 0.
 local function control_step_of(self) return math.floor(C.cq_rollout_at(self.handle) / self.world.pieces) end
 
 -- Raises an error that explains a failed call of the engine, with the control step; does nothing for CQ_OK. status:
@@ -87,8 +88,8 @@ local function check(self, status)
   failures.raise(self, status)
 end
 
----Raises an error unless the engine is at this control step, whose state somebody wants to read. After a backward pass
----the engine is at the start: it then goes to the final state again, if that one is asked for.
+---Raises an error unless the engine is at this control step, so that its state can be read. After a backward pass the
+---engine is at the start: for the final state it is then brought to the end again.
 ---@internal
 ---@param step integer    control step of the state
 ---@param what string     the function that reads it, for the message
@@ -109,7 +110,8 @@ function Rollout:require_live(step, what)
 end
 
 ---@internal
----Begins the backward pass of the rollout, unless it is begun, before anything is added to the adjoint of its states.
+---Called before anything is added to the adjoint of one of the rollout's states: begins its backward pass, unless that
+---has begun.
 ---Errors: the rollout still runs.
 function Rollout:ready_adjoint()
   if self.back then return end
@@ -129,7 +131,7 @@ function Rollout:contact_adjoint(at, grad)
   contact.add(self, at, grad)
 end
 
----Adds the adjoint of a readout of the live state, from the gradient by the readout's values.
+---The adjoint of a readout of the state that the engine is at: adds the gradient by the readout's values.
 ---@internal
 ---@param def ffi.cdata*       cq_readout
 ---@param grad ffi.cdata*      double*
@@ -138,7 +140,7 @@ function Rollout:read_adjoint(def, grad)
   engine.check(C.cq_rollout_read_adjoint(self.handle, def, grad), "world:rollout")
 end
 
----Readies the engine for a backward pass, once: says which gradients it is to keep.
+---Prepares the engine for a backward pass, once: says which gradients it is to compute.
 ---@internal
 function Rollout:begin_adjoint()
   self:require_live(self.steps, "world:rollout")
@@ -149,9 +151,9 @@ function Rollout:begin_adjoint()
   self.adjoint_begun = true
 end
 
----The norm of the derivative of the objective by the state after each control step, as the last backward pass had it:
----of positions, velocities, C and F and what flows of all particles together, each in its unit. Where it grows towards
----the start, early actions count for more, or are seen through something chaotic.
+---The norm of the derivative of the objective by the state after each control step, in the last backward pass: over
+---positions, velocities, C, F and plastic state of all particles together, each in its unit. If it grows towards the
+---start, early actions count for more, or act through chaotic motion.
 ---Errors: without a backward pass, and after release.
 ---@return cq.Tensor     {steps}, or {steps, batch}
 function Rollout:adjoint_norms()
@@ -160,15 +162,15 @@ function Rollout:adjoint_norms()
   return backward.norms(self)
 end
 
----Gives the memory of the rollout back to the world at once, and not when it is collected. After it the rollout's
----states cannot be read, nor gradients taken. Errors: from within the rollout's own functions.
+---Gives the memory of the rollout back to the world now, instead of when it is collected as garbage. Afterwards the
+---rollout's states cannot be read, and no gradients taken. Errors: from within the rollout's own functions.
 function Rollout:release()
   if self.back then is.fail("rollout:release: cannot be called from inside the rollout's own functions") end
   if self.entry then self.entry.owner[1] = nil end
   self.handle, self.entry = nil, nil
 end
 
----The initial state, with gradients as the final one has them; readable at any time. In a batch, of every scene.
+---The initial state, with gradients as the final state has them; readable at any time. In a batch, of every scene.
 ---@return cq.State
 function Rollout:start()
   if not self.started then
@@ -210,7 +212,7 @@ function Rollout:report(path, options) return Rollout._report(self, path, option
 
 -- ---- forward --------------------------------------------------------------------------------------------------------
 
--- A shape in words.
+-- A shape, as "3, 2", in words: "{3, 2}", or "one number".
 local function shape_told(dims) return dims == "" and "one number" or "{" .. dims .. "}" end
 
 -- Raises an error about a result of running or record whose shape differs from that of earlier steps. dims, before: the
@@ -260,7 +262,8 @@ local function show(self, state, signals)
   self.on_step(state, signals)
 end
 
--- Calls the user's functions with the state after control step i and the signals of that step.
+-- Calls running, record and on_step with the state after control step i, from 0, and the signals of that step, and
+-- stores their results and the row of work.
 local function after_step(self, i)
   if not (self.running_cost or self.recorder or self.on_step or self.work_asked) then return end
   local state, signals = states.new(self, i + 1), self.keep:signals_at(i)
@@ -279,7 +282,7 @@ local function after_step(self, i)
   self.phase = nil
 end
 
--- Makes control steps up to state `to`, raises the error of a failed step, and calls the user's functions with the
+-- Makes control steps up to state `to`, raises the error of a failed step, and calls the user's functions with that
 -- state.
 local function conclude(self, to)
   local status = make(self, to)
@@ -288,8 +291,9 @@ local function conclude(self, to)
   if self.stops then after_step(self, to - 1) end
 end
 
--- Computes signals and forces of the control steps from `from` to `to` - 1 in Lua, before the engine makes them; a
--- single one where a function reads its state. Returns the hidden state after them.
+-- Computes signals and forces of the control steps from `from` to `to` - 1 in Lua, before the engine makes these steps;
+-- only one step if a function reads its state. Returns the hidden state (memories of observer and controller) after
+-- them.
 local function prepare_steps(self, from, to, hidden)
   local keep = self.keep
   for i = from, to - 1 do
@@ -302,8 +306,8 @@ local function prepare_steps(self, from, to, hidden)
   return hidden
 end
 
--- Makes the engine steps of control step `to` - 1 but the last, where some forces are evaluated at each, and evaluates
--- those.
+-- For forces that are evaluated at every engine step: makes the engine steps of control step `to` - 1 but the last, and
+-- evaluates the forces after each.
 local function between(self, to)
   local pieces, keep = self.world.pieces, self.keep
   if pieces == 1 then return end
@@ -317,8 +321,8 @@ local function between(self, to)
   end
 end
 
--- Makes control steps up to state `to`, with users' functions called in between; raises the error of an earlier failed
--- step. Returns the hidden state after them. Calls rollout.idle first, if there is one.
+-- Makes the control steps from state `from` to state `to`, with the user's functions before and after; raises the error
+-- of an earlier step that failed. Returns the hidden state after them. Calls rollout.idle first, if there is one.
 local function advance(self, from, to, hidden)
   local fine, after, phase = true, hidden, nil
   if rollout.idle then rollout.idle() end
@@ -353,17 +357,17 @@ local function forward(self)
   if self.effort_cost then self.outputs.effort = control.effort(self, self.keep:all_signals()):detach():copy() end
 end
 
--- ", control step 3 of 5" for errors; empty outside of a control step.
+-- The place of an error in the rollout as text, ", control step 3 of 5" or ", at the start"; empty elsewhere.
 local function when(self)
   if self.at == "start" then return ", at the start" end
   return self.at and (", control step %d of %d"):format(self.at + 1, self.steps) or ""
 end
 
----Calls f(self, ...) and returns what it returns; the message of an error within a user's function gets the name of
----that function and the control step.
+---Calls f(self, ...) and returns what it returns; an error message gets the name of the user's function in which it
+---was raised (self.phase) and the control step.
 ---@return any ...
 function rollout.guarded(self, f, ...)
-  -- ends a call of user functions: adds to an error in which function and control step it was raised
+  -- Returns the results of f, or raises its error, with the user's function and the control step added.
   local function finish(ok, ...)
     if ok then return ... end
     local problem = ...
@@ -399,8 +403,8 @@ local kinds = {
 for _, entry in ipairs(field.of_world) do kinds[entry.name] = field.listed(is.any(), entry, true) end
 local spec = is.define("world:rollout", kinds)
 
----Adds the checkers of the fields robot, controller, observer, contact and those of the world, as world:rollout has
----them, to a table of checkers, which it returns.
+---Adds the checkers of fields of world:rollout (robot, controller, observer, contact, and the world's) to a table of
+---checkers, which it returns. For functions that run rollouts.
 ---@internal
 ---@param others table<string, cq.Checker>
 ---@return table<string, cq.Checker>
@@ -410,8 +414,8 @@ function rollout.fields(others)
   return others
 end
 
--- A rollout before its first step: takes the definition of world:rollout, and an engine rollout from the pool. on: the
--- tape that it is recorded on, nil: none. Errors: values that do not fit the world or make its steps unstable.
+-- A rollout before its first step: takes the definition of world:rollout, and an engine rollout from the world's pool.
+-- on: the tape that records it, nil: none. Errors: values that do not fit the world or make its steps unstable.
 local function new(world, def, on)
   local self = setmetatable({
     world = world, steps = def.steps, batch = def.batch or 1, batched = def.batch ~= nil, outputs = {},
@@ -448,8 +452,8 @@ local function new(world, def, on)
   return self
 end
 
--- Runs f(self), the functions of a rollout, on no tape and while no other rollout of the same world can begin; after an
--- error the rollout is released.
+-- Runs f(self), which calls the user's functions, on no tape and while no other rollout of the same world can begin;
+-- after an error the rollout is released.
 local function guarded_inside(self, f)
   local within = self.world.within
   local thread = within:enter()
@@ -493,10 +497,11 @@ end
 ---  it differs between scenes, or a function of the time that a control step begins at,
 ---  which gives {dim} or {walls, dim}
 
----Runs scenes through control steps. One operation on the tape that records; without one nothing is remembered.
+---Simulates scenes for a number of control steps. While a tape records, it is one operation on it; without a tape,
+---nothing is kept for gradients.
 ---
----The observer sees the state before each control step, running and record that after it. With a batch every result has
----the scene as its first dimension; without one there is no such dimension.
+---The observer sees the state before each control step; running and record see the state after it. With a batch every
+---result has the scene as its first dimension; without one there is no such dimension.
 ---Errors: fields that are unknown or do not fit the world; a rollout inside one; a simulation that becomes unstable.
 ---@param world cq.World
 ---@param given world.rollout.def
@@ -549,7 +554,7 @@ function rollout.run(world, given)
   return self
 end
 
----A copy of a state, which keeps nothing of its rollout.
+---A copy of a state that does not keep its rollout in memory. For state:detach.
 ---@internal
 ---@param state cq.State
 ---@param pull cq.Tensor       gravity in the control step that led to it
@@ -561,7 +566,7 @@ function rollout.copy(state, pull)
   return roll.state
 end
 
--- Asks observer and controller about the first state, to see that they work before the rollout begins.
+-- Calls observer and controller with the first state.
 local function ask_once(self) control.answer(self, states.new(self, 0), control.start(self)) end
 
 ---@internal

@@ -59,7 +59,7 @@ Run.__index = function(self, key)
 end
 Run.__name = "cq.Run"
 
----Called with a run and the row that it has recorded, where somebody looks on.
+---Called after a run has recorded a row of its history; set by the live page (--serve).
 ---@type fun(run: cq.Run, row: table)|false
 Run.on_record = false
 
@@ -124,7 +124,7 @@ end
 
 local manifest_keys = { "command", "script", "script_hash", "started", "finished", "status" }
 
--- Writes manifest.json, whole or not at all.
+-- Writes manifest.json into the run's folder, whole or not at all.
 local function write_manifest(self)
   atomic_file.write(self:path "manifest.json", json.encode(self.manifest, manifest_keys) .. "\n", { durable = true })
 end
@@ -143,7 +143,7 @@ local function write_sources(self)
   self.manifest.sources = next(sources) and sources or nil
 end
 
--- Writes the description of a run into its folder: sources, manifest and script.
+-- Writes into the run's folder what describes the run: sources, manifest and script.
 local function describe(self)
   if self.follows then return end
   write_sources(self)
@@ -175,8 +175,8 @@ function Run.check_folder(folder)
   if not option.program.follows then folders.check(folder or place.default_folder()) end
 end
 
----What a run has recorded so far, in the order of its iterations: the lines of history.csv in its folder, also of a
----run that still goes on or that another process made. For curves over several runs.
+---The rows that a run has recorded so far, in the order of its iterations: of history.csv in its folder, also of a run
+---that is still at work, or of another process. For curves over several runs.
 ---Errors: a folder without history.csv.
 ---@param folder string       run.folder, or that of an experiment's run:optimize
 ---@return table<string, number|string>[] rows    by the names of their columns; an empty cell is left out
@@ -184,7 +184,7 @@ function Run.read_history(folder)
   return History.rows(is.argument("cq.Run.read_history", "folder", is.string(), folder) .. "/history.csv")
 end
 
----Has a run saved in a folder what resuming needs? False also where there is no folder. For scripts of several runs, of
+---Can the run in a folder be resumed: has it saved its state? False without a folder. For scripts of several runs, of
 ---which some have not begun yet.
 ---@param folder string
 ---@return boolean
@@ -199,7 +199,7 @@ end
 function Run.has_begun(folder) return begun[folder] == true end
 
 ---@internal
----Does a run go on in its folder: as its definition says, else by --resume?
+---Shall a run resume the state in its folder: as its definition says (`given`), else by --resume?
 ---@param given boolean?
 ---@return boolean
 function Run.resumes(given) return given or given == nil and option("resume", false) end
@@ -217,9 +217,9 @@ function Run.folder_of(folder, name) return name and (folder or place.default_fo
 function Run.default_folder() return place.default_folder() end
 
 ---@internal
----Makes room for a run in a folder where an earlier one is: that one moves away, or is removed with --overwrite. What
----this process has written into the folder so far stays, such as a picture of the start, unless the earlier run is its
----own; runs of this process in folders within stay always.
+---Clears a folder of an earlier run for a new one: the earlier run moves away, or is removed with --overwrite. Files
+---that this process has written into the folder so far stay, such as a picture of the start, unless the earlier run is
+---its own; runs of this process in subfolders always stay.
 ---@param folder string       that this process has locked
 function Run.clear_earlier(folder)
   if not folders.has_run(folder) then return end
@@ -229,8 +229,8 @@ function Run.clear_earlier(folder)
   end, script.path)
 end
 
--- Makes and locks the run's folder, and moves an earlier run away; on the first rank alone. A check works in a
--- temporary folder.
+-- Creates and locks the run's folder, and moves an earlier run away; on the first rank only. Under cqlua check it
+-- creates a temporary folder instead.
 local function open_folder(self, def)
   if option.program.check then
     -- a run that is only checked leaves nothing behind: it works in another folder
@@ -252,9 +252,9 @@ local function refuse_interrupted(folder)
   schema.fail("%s", engine.interruption)
 end
 
----Opens the folder, so that a run cannot fail for it later. Ranks but the first leave it alone. After Ctrl-C no run is
----opened: the script ends. Errors: a folder that another process has locked, or that cannot be written; --resume with
----nothing to resume; a script that cqlua study reads.
+---Opens the folder of a run, before any work, so that the run cannot fail for it later; ranks but the first do not
+---touch it. After Ctrl-C no run is opened: the script ends. Errors: a folder that another process has locked, or that
+---cannot be written; --resume with nothing to resume; a script that cqlua study reads.
 ---@param def cq.Run.def
 ---@return cq.Run
 function Run.open(def)
@@ -297,7 +297,8 @@ function Run.open(def)
   return self
 end
 
--- Returns a path at which this rank can read a file of a folder, and whether it is a copy; nil: there is no such file.
+-- A path at which this rank can read a file, and whether that is a temporary copy, to be removed; nil: there is no such
+-- file.
 local function readable(path)
   local ranks = current_ranks()
   local found = ranks and ranks:fetch(path) or not ranks and host.kind(path) and path or nil
@@ -309,8 +310,8 @@ local saved_fields = {
 }
 
 ---@internal
----The state that a run has saved in a folder to go on from, on all ranks; nil: nothing. Errors: a file that no run has
----saved.
+---The state in a folder from which a run can be resumed, on all ranks; nil: there is none. Errors: a file that no run
+---has saved.
 ---@param folder string
 ---@param name? string        of the file, optimizer.bin unless given
 ---@return { iteration: integer, params: table, optimizer: any }?
@@ -333,15 +334,15 @@ function Run.saved_in(folder, name)
   return saved
 end
 
--- Copies the files of the run into a folder of its own, and saves the state of the earlier iteration from which the run
--- goes on.
+-- When a run is repeated from an earlier state: copies its files into a subfolder, and saves that state as its present
+-- one.
 local function set_back(self)
   local kept = folders.keep_earlier(self.folder)
   tensor.save(self:path "optimizer.bin", self.kept)
   message.note("what the run in %s has come to is kept in %s", self.folder, kept)
 end
 
--- Loads the saved state of an earlier run in this folder, and goes on after its iteration. Errors: nothing is saved,
+-- Resumes the run in this folder: loads its saved state and continues after its iteration. Errors: nothing is saved,
 -- unless def.fresh.
 function Run:restore(def)
   self.kept = Run.saved_in(self.folder, def.state)
@@ -361,7 +362,7 @@ function Run:restore(def)
 end
 
 ---@internal
----The lines of the history of the iterations that an earlier run made, on all ranks.
+---The rows of the history up to the iteration after which a run was resumed, on all ranks.
 ---@return table<string, number>[]
 function Run:made()
   local path, out = self:path "history.csv", {}
@@ -375,8 +376,8 @@ function Run:made()
 end
 
 ---@internal
----Removes saved files of stages that will be made again; `stays` names the others.
----@param stays table<string, boolean>     by the names of those that are made
+---Removes saved files of the plan's stages that will be made again.
+---@param stays table<string, boolean>     names of the stages that are not
 function Run:remove_stages(stays)
   if not self.follows then folders.remove_stages(self.folder, stays) end
 end
@@ -396,7 +397,7 @@ function Run:path(name) return self.folder .. "/" .. name end
 
 -- ---- while it goes on -----------------------------------------------------------------------------------------------
 
--- Makes the run's folder again if it was removed, with the files known so far.
+-- Creates the run's folder again if somebody removed it, with the files known so far.
 local function keep_folder(self)
   if self.follows then return end
   if not folders.restore(self.folder) then return end
@@ -405,8 +406,8 @@ local function keep_folder(self)
   self.saved_at = -math.huge           -- parameters are saved again at the next chance
 end
 
--- Makes the run's folder again if it was removed. Errors: the run is finished; it continues, and the script has not
--- read what was saved.
+-- Called before a run writes: creates its folder again if it was removed. what: the calling method, for errors. Errors:
+-- the run is finished; it was resumed, and the script has not read what was saved.
 local function ready(self, what)
   if self.closed then schema.fail("%s: this run is finished; cq.Run.open opens another", what) end
   if self.kept and not self.was_read then
@@ -417,8 +418,8 @@ local function ready(self, what)
   keep_folder(self)
 end
 
--- Writes a row of results to the history, and sets self.done. Errors: iteration or loss that is no number; an iteration
--- that is recorded already.
+-- Appends a row to the history, and sets self.done. what: the calling method, for errors. Errors: iteration or loss
+-- that is no number; an iteration that is recorded already.
 local function append(self, row, what)
   ready(self, what)
   for _, name in ipairs { "iteration", "loss" } do
@@ -435,7 +436,7 @@ local function append(self, row, what)
   self.done = row.iteration
 end
 
----Adds a line to the history and moves the progress on. Errors: a finished run; an iteration up to the one after which
+---Adds a row to the history and updates the progress. Errors: a finished run; an iteration up to the one after which
 ---the run was resumed; a run that was resumed, before its script has read run.saved.
 ---@param fields table<string, any>   iteration (default: the next), loss, and whatever else: numbers, strings, tensors
 function Run:record(fields)
@@ -447,7 +448,7 @@ function Run:record(fields)
 end
 
 ---Saves parameters and optimizer state as params.bin and optimizer.bin, each replaced in one step, and every `keep`
----iterations a copy that stays. Errors: those of run:record but for the iteration.
+---iterations a copy that stays. Errors: as run:record, but for the iteration.
 ---@param iteration integer
 ---@param params table            as cq.save takes it
 ---@param optimizer? table        the optimizer's state
@@ -463,12 +464,12 @@ function Run:save(iteration, params, optimizer)
 end
 
 ---@internal
----Is the state of an iteration kept?
+---Is the state of this iteration kept in checkpoints/, for forks?
 ---@param iteration integer
 ---@return boolean
 function Run:keeps(iteration) return self.keep ~= nil and iteration > 0 and iteration % self.keep == 0 end
 
----Saves if the last save is 5 s old or `keep` divides the iteration; otherwise keeps a copy of the values, which is
+---Saves if the last save is 5 s old or `keep` divides the iteration; otherwise copies the values in memory, to be
 ---saved if the run ends before the next save.
 ---@param iteration integer
 ---@param params table            as cq.save takes it
@@ -483,15 +484,14 @@ function Run:checkpoint(iteration, params, optimizer)
     optimizer = tensor.leaves.snapshot(optimizer) }
 end
 
----Did the user ask to stop, by Ctrl-C, or with --watch by saving the script? In the second case running rollouts are
----stopped too.
+---Did the user ask to stop, by Ctrl-C, or with --watch by saving the script? The latter stops running rollouts too.
 ---@return boolean
 function Run:interrupted()
   if watch.wants() then C.cq_interrupt(1) end
   return C.cq_interrupted() ~= 0
 end
 
--- Prints once, after Ctrl-C, how to continue.
+-- Prints, after Ctrl-C, how the run can be resumed.
 local function tell_interruption(self)
   if watch.wanted or self.done == 0 then return end
   local saves = self.takes_resume and host.kind(self:path "optimizer.bin")
@@ -506,13 +506,13 @@ local function tell_failure(self)
     self.folder, self.saved_iteration)
 end
 
--- Ends a run in its folder, however it ended: saves the last checkpoint, completes the manifest, unlocks the folder.
--- What cannot be written, as on a full disk, keeps nothing else from being done; its error is raised at the end.
--- status: "finished", "interrupted" or "failed".
+-- Closes a run, however it ended: saves the last checkpoint, completes the manifest, unlocks the folder. If one of
+-- these fails, as on a full disk, the others are done all the same, and its error is raised at the end. status:
+-- "finished", "interrupted" or "failed"; problem: the script's error.
 local function close_run(self, status, problem)
   self.progress:close()
   local why
-  -- calls f, and keeps its error if it is the first
+  -- Calls f; its error, if it is the first, is raised at the end.
   local function attempt(f, ...)
     local fine, wrong = pcall(f, ...)
     if not fine then why = why or wrong end
@@ -570,8 +570,8 @@ end
 -- ---- cq.log ---------------------------------------------------------------------------------------------------------
 
 ---@internal
----Prints a line of named values, and appends it to the history of the run: the one that is open, else one in --out,
----unless the script has finished a run there.
+---cq.log: prints a line of named values, and appends it to the history of the open run; without one, to that of a new
+---run in --out, unless the script has finished a run there.
 ---@param fields table<string, any>   numbers, strings, tensors; iteration or epoch counts, loss is the loss
 function Run.log(fields)
   schema.argument("cq.log", "values", is.table(), fields)

@@ -4,8 +4,8 @@
 --   local A = cq.sparse { shape = { 2, 3 }, row = { 1, 2, 2 }, column = { 3, 1, 2 }, value = { 5, 1, -1 } }
 --   local y = A:product(x)                          -- x {..., 3} to y {..., 2}, with gradients to x and to the values
 --
---   local mean = cq.sparse.neighbours { points = robot.position, radius = 0.02, weight = function(r) return 1 - r /
---     0.02 end, normalised = true }
+--   local mean = cq.sparse.neighbours { points = robot.position, radius = 0.02, normalised = true,
+--     weight = function(r) return 1 - r / 0.02 end }
 --   local smooth = mean:product(young)              -- of every particle the weighted mean around it
 local method = require "cq.base.method"
 local ffi = require "ffi"
@@ -43,7 +43,7 @@ local function product_back(node, gradient)
   C.cq_tensor_sparse_adj(self.raw, x.count / self.columns, both, class.adjoint(value), class.adjoint(x), gradient)
 end
 
----The product with the last dimension of a tensor, y = A x. Errors: another size.
+---The product with the last dimension of a tensor, y = A x. Errors: a wrong size.
 ---@param x cq.Tensor     {..., columns}
 ---@return cq.Tensor      {..., rows}
 function Sparse:product(x)
@@ -78,7 +78,7 @@ end
 ---@return cq.Tensor      {..., rows}
 function Sparse:solve(b) return require "cq.sparse.solve"(self, b) end
 
----Row and column of every entry, from 1, row after row as the values are; to compute values by what stands at both.
+---Row and column of every entry, from 1, row after row as the values are: to compute values from fields at both.
 ---@return integer[] row, integer[] column
 function Sparse:places()
   local row, column = {}, {}

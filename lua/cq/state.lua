@@ -32,8 +32,8 @@ State.__index = State
 local state = { class = State }
 local field_kind = readout.named "position"
 
----The state of a rollout after `index` control steps, as a view of the rollout: it can be read while the rollout is at
----that step, or after the last one.
+---The state of a rollout after `index` control steps. It is a view of the rollout: it can be read while the rollout is
+---at that step; the final state also afterwards.
 ---@param roll table
 ---@param index integer     control steps made in this rollout
 ---@return cq.State
@@ -43,8 +43,8 @@ function state.new(roll, index)
     batch = roll.batch, batched = roll.batched, world = roll.world }, State)
 end
 
----The state of one scene of a batch: every readout is of that scene alone, without its dimension. Without a batch the
----state itself. Errors: a number beyond the batch.
+---The state of one scene of a batch: its readouts are of that scene alone, without the dimension of scenes. Without a
+---batch the state itself. Errors: a number beyond the batch.
 ---@param k integer         from 1 to the scenes of the batch
 ---@return cq.State
 function State:scene(k)
@@ -57,16 +57,16 @@ function State:scene(k)
   end, __name = "cq.State", __tostring = State.__tostring })
 end
 
--- The control step and the time, of one scene or a batch alike: nothing is read from the engine.
+-- The control step and the time as one line; reads nothing from the engine.
 function State:__tostring() return ("cq.State { step %d, time %s }"):format(self.step, text.number(self.time)) end
 
 -- ---- readouts -------------------------------------------------------------------------------------------------------
 
--- Adjoint of a readout: adds the gradient of its result to the rollout's state.
+-- Adjoint of a readout: adds the gradient by its result to the adjoint of the rollout's state.
 local function read_back(node, gradient) node.a:read_adjoint(node.extra, gradient) end
 
--- One scene's part of the tensor that read(whole state, ...) gives of all scenes, which is made once on each tape.
--- found: the readout, its key.
+-- One scene's row of a readout. read(whole state, ...) reads all scenes, once for each tape. found: the readout, by
+-- which its result is kept.
 local function read_scene(self, found, read, ...)
   local whole, on = self.whole, tape.recording() or false
   if whole.known_on ~= on then whole.known_on, whole.known = on, {} end
@@ -75,8 +75,9 @@ local function read_scene(self, found, read, ...)
   return all[self.number]
 end
 
--- One readout of a state as a tensor, recorded on the tape. kind: "mean", "sum", "gather", ...; field: the quantity;
--- which: particles; what: the method's name, for errors. Constant if the rollout was made without a tape.
+-- Reads a quantity of a state as a tensor, recorded on the tape. kind: "mean", "sum", "gather", ...; field: the
+-- quantity; weight: of means; which: particles; what: the method's name, for errors. A constant if the rollout was made
+-- without a tape.
 local function read(self, kind, field, weight, which, what)
   local roll = self.roll
   roll:require_live(self.index, what)
@@ -89,8 +90,8 @@ end
 
 -- ---- what users call ------------------------------------------------------------------------------------------------
 
--- A function that checks the options of the readout `what` and returns them with their defaults, also where none are
--- given. allowed: a checker for each option by its name.
+-- A function that checks the options of the method `what` and returns them with defaults; nil counts as none given.
+-- allowed: a checker for each option by its name.
 local function options_of(what, allowed)
   local spec = is.define(what, allowed)
   local none = spec {}
@@ -121,9 +122,9 @@ end
 -- says.
 local function weight_of(self, name, options) return options_for[name](options).weight or self.roll.weight end
 
----Mean position of a group, a row for each of a list of groups, or of a robot [length]. By mass, or as weight says, or
----as that of the rollout does. Where the density is trained, the mean over mass moves without the body: a robot "walks"
----by becoming heavier in front. Means over particles do not.
+---Mean position of a group, a row for each of a list of groups, or of a robot [length]. Weighted by mass unless
+---`weight` or the rollout's weight says otherwise. Where the density is trained, the mean over mass moves without the
+---body: a robot "walks" by becoming heavier in front. Means over particles do not.
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot    a group or several, particles from 1, or a robot
 ---@param options? { weight?: "mass"|"particle"|"volume" }    what each particle counts in the mean
 ---@return cq.Tensor     {dim} or {groups, dim}
@@ -132,7 +133,7 @@ function State:center(which, options)
   return read(self, "mean", "position", weight, which, "state:center")
 end
 
----Mean velocity, weighed as state:center is [length/time].
+---Mean velocity of a group, weighted as state:center is [length/time].
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot    a group or several, particles from 1, or a robot
 ---@param options? { weight?: "mass"|"particle"|"volume" }    what each particle counts in the mean
 ---@return cq.Tensor     {dim} or {groups, dim}
@@ -141,8 +142,8 @@ function State:velocity(which, options)
   return read(self, "mean", "velocity", weight, which, "state:velocity")
 end
 
----Mean positions and velocities of groups as one row of numbers, as observers want them: all positions, then all
----velocities. Weighed as state:center is.
+---Mean positions and velocities of groups as one row of numbers, for observers: all positions, then all velocities.
+---Weighted as state:center is.
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot    a group or several, particles from 1, or a robot
 ---@param options? { weight?: "mass"|"particle"|"volume" }    what each particle counts in the mean
 ---@return cq.Tensor     {groups * dim * 2}
@@ -150,7 +151,7 @@ function State:motion(which, options)
   return read(self, "mean_row", "motion", weight_of(self, "motion", options), which, "state:motion")
 end
 
----Mean of a field of the state, or of what follows from it, over a group.
+---Mean of a quantity over a group: of a field of the state, or of a value that follows from the state.
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot    a group or several, particles from 1, or a robot
 ---@param field cq.Quantity
 ---@param options? { weight?: "mass"|"particle"|"volume" }    what each particle counts in the mean
@@ -161,8 +162,8 @@ function State:mean(which, field, options)
   return read(self, "mean", field, weight, which, "state:mean")
 end
 
----A field of the particles of a group, or of several joined; or what follows from it. Stresses and
----energies are those of the material alone, without actuation. von_mises and speed have a kink where they
+---A quantity of the particles of a group, or of several joined: a field of the state, or a value that follows from it.
+---Stresses and energies are those of the material alone, without actuation. von_mises and speed have a kink where they
 ---are zero, with the derivative zero.
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot    a group or several, particles from 1, or a robot
 ---@param field? cq.Quantity    "position" unless given
@@ -172,8 +173,8 @@ function State:gather(which, field)
   return read(self, "gather", field, "mass", which, "state:gather")
 end
 
----Second moment of position [length^2] or velocity [length^2/time^2]: the mean of q q^T, weighed as state:center is,
----about the group's own mean of q, or the origin if about = "origin".
+---Second moment of position [length^2] or velocity [length^2/time^2]: the mean of q q^T over a group, weighted as
+---state:center is, with q counted from the group's own mean, or from the origin if about = "origin".
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot    a group or several, particles from 1, or a robot
 ---@param options? { field?: "position"|"velocity", about?: "center"|"origin", weight?: "mass"|"particle"|"volume" }
 ---@return cq.Tensor     {dim, dim}, with a row for each group of a list
@@ -186,7 +187,7 @@ function State:moment(which, options)
   return moment - mean:unsqueeze(-1) * mean:unsqueeze(-2)
 end
 
----Mean of |v|^2 over a group, weighed as state:center is [length^2/time^2].
+---Mean of |v|^2 over a group, weighted as state:center is [length^2/time^2].
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot    a group or several, particles from 1, or a robot
 ---@param options? { weight?: "mass"|"particle"|"volume" }    what each particle counts in the mean
 ---@return cq.Tensor     one number, with a row for each group of a list
@@ -218,7 +219,7 @@ function State:von_mises(which, options)
   return read(self, "mean", "von_mises", options_for.von_mises(options).weight, which, "state:von_mises")
 end
 
--- The gravity of this rollout as a tensor that multiplies readouts {dim} (rank 1) or {groups, dim} of each scene.
+-- The gravity of this rollout, in the control step before the state, in a shape that multiplies readouts of this rank.
 local function gravity_of(self, rank)
   local set, changes = self.roll.set.gravity, self.roll.gravity
   local g = set and set.tensor or self.world.layout.base.gravity
@@ -240,7 +241,7 @@ local energies = {
 }
 local energy_kind = is.one_of { "total", "kinetic", "elastic", "potential", default = "total" }
 
----Energy of a group, a robot, or the whole world [mass length^2/time^2]: kinetic, with that of the affine velocity C;
+---Energy of a group, a robot, or the whole world [mass length^2/time^2]: kinetic, including the affine velocity C;
 ---elastic; potential, -m g . x, zero at the origin; or their sum. The energy that actuators hold is left out. The
 ---kinetic energy of total Lagrangian steps is that of the nodes: it also counts motion of a cell that is not affine,
 ---which particles do not see.
@@ -270,8 +271,8 @@ local function cross(a, b)
   return T.stack({ part(2, 3), part(3, 1), part(1, 2) }, -1)
 end
 
----Angular momentum of a group, a robot, or the whole world, with that of the affine velocity C [mass length^2/time],
----about its own centre of mass, or the origin if about = "origin"; each group of a list about its own.
+---Angular momentum of a group, a robot, or the whole world, including the affine velocity C [mass length^2/time],
+---about its own centre of mass, or the origin if about = "origin"; each group of a list about its own centre.
 ---@param which? string|string[]|integer[]|cq.Group|cq.Robot    all particles unless given
 ---@param options? { about?: "center"|"origin" }
 ---@return cq.Tensor     one number in 2D, {3} in 3D, with a row for each group of a list
@@ -314,7 +315,7 @@ local function is_everything(selection, world)
   return selection.everything
 end
 
--- The masses of the particles of a selection {n}, or {batch, n}.
+-- The masses {n}, or {batch, n}, of the particles of a selection, for a raster.
 local function masses_of(self, selection)
   local set = self.roll.set.mass
   local mass = set and set.tensor or self.world.layout.base.mass
@@ -333,7 +334,8 @@ local function center_of(self, selection)
   return read(self, "mean", "position", "mass", selection, "state:raster")
 end
 
--- The middle of the raster's window {dim}, with the batch in front where it follows the body.
+-- The centre of a raster's window {dim}, or {batch, dim} if it follows the body. center: the user's option:
+-- coordinates, a group, or nil for the selection itself.
 local function window_center(self, center, selection)
   if center == nil then return center_of(self, selection) end
   if T.is_tensor(center) or type(center) == "table" and type(center[1]) == "number" and not getmetatable(center) then
@@ -392,11 +394,11 @@ end
 
 -- ---- contact --------------------------------------------------------------------------------------------------------
 
----What a wall, a pinned group, or all pins together, gave to bodies in the control step that led to this state, in a
----rollout with contact = true: impulse {dim} [mass length/time], normal: its part along the normals of the wall,
----tangential {dim}: the rest, and center {dim}: the centre of pressure [length], 0 where nothing presses. Pins have the
----impulse alone. Divided by the control step these are mean forces. Errors: a rollout without contact = true; a wall
----that there is not; the first state.
+---The impulse that a wall, a pinned group, or all pins together gave to bodies in the control step before this state,
+---in a rollout with contact = true: impulse {dim} [mass length/time]; normal: its part along the normals of the wall;
+---tangential {dim}: the rest; and center {dim}: the centre of pressure [length], 0 where nothing presses. Pins have
+---only the impulse. Divided by the control step these are mean forces. Errors: a rollout without contact = true; a
+---wall that does not exist; the first state.
 ---@param wall integer|string|cq.Boundary|cq.Group     a wall: its number in the order of the world's, its name, itself; a
 ---  pinned group or its name; or "pins"
 ---@return { impulse: cq.Tensor, normal: cq.Tensor?, tangential: cq.Tensor?, center: cq.Tensor? }
@@ -408,7 +410,7 @@ function State:contact(wall) return require("cq.rollout.contact").read(self, wal
 ---@return cq.Tensor
 function State:positions() return read(self, "gather", "position", "mass", nil, "state:positions") end
 
----Volume of the closed cavity that a cq.Actuator.follower_pressure blows up, area in 2D [length^dim].
+---Volume of the closed cavity that a cq.Actuator.follower_pressure inflates, area in 2D [length^dim].
 ---Errors: an open surface.
 ---@param which cq.Actuator|string     the actuator, or the name of its signal
 ---@return cq.Tensor     one number
@@ -424,8 +426,8 @@ function State:deformations() return read(self, "gather", "deformation", "mass",
 
 -- ---- to go on from --------------------------------------------------------------------------------------------------
 
----A copy of a rollout's final state that gradients do not pass. It can be read, and another rollout can go on from
----it, after its own rollout was released.
+---A copy of a rollout's final state through which no gradients flow. It can be read, and another rollout can continue
+---from it, after its own rollout was released.
 ---@return cq.State
 function State:detach()
   self.roll:require_live(self.index, "state:detach")
@@ -434,12 +436,12 @@ end
 
 -- ---- files ----------------------------------------------------------------------------------------------------------
 
----Writes this moment for other programs, by the ending of the path: particles with their fields as .vtp (ParaView),
+---Writes this state for other programs, by the ending of the path: particles with their fields as .vtp (ParaView),
 ---.ply, .npz (NumPy) or .csv, or closed surfaces of the bodies as .obj, .stl, .glb, and with as = "surface" as .ply or
----.vtp. In files with a third axis a plane world has z = 0. The file is written whole or not at all. A name without a
+---.vtp. In files with a third axis a 2D world has z = 0. The file is written whole or not at all. A name without a
 ---slash is in the run's folder.
----Errors: another ending; a format that does not hold what is wanted; a constant that no material has; a path that
----cannot be written.
+---Errors: another ending; a format that cannot hold what is wanted; a constant that no material has; a path that cannot
+---be written.
 ---@param path string
 ---@param options? state.save.def
 ---@return string path

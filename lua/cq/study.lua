@@ -62,8 +62,8 @@ local spec = is.define("cq.Study", {
   run = is.callable(),
 })
 
--- A list of the names of parameters by the alphabet. field: "space" or "grid", for errors. Errors: an entry without a
--- name; none.
+-- A list of the names of a study's parameters in alphabetic order. field: "space" or "grid", for errors. Errors: an
+-- entry without a name; no entry.
 local function sorted_names(given, field)
   local list = {}
   for name in pairs(given) do
@@ -78,8 +78,8 @@ local function sorted_names(given, field)
   return list
 end
 
--- A list { name, parameter } of the parameters of a study, from space or grid, by the alphabet. Errors: not one of
--- both; an entry that is no range or list.
+-- A list { name, parameter } of the parameters of a study, from its field space or grid, in alphabetic order. Errors:
+-- not one of both; an entry that is no range or list.
 local function space_list(def)
   if (def.space == nil) == (def.grid == nil) then
     is.fail("cq.Study: give space (ranges that a sampler draws from) or grid (lists for a grid)%s",
@@ -98,11 +98,11 @@ local function space_list(def)
   return out
 end
 
--- A list { name, sign } of a study's objectives: sign 1 to minimize, -1 to maximize; "loss" where none is named.
--- Errors: a name twice, or that cannot be a column.
+-- A list { name, sign } of a study's objectives: sign 1 to minimize, -1 to maximize; "loss" if none is named. Errors: a
+-- name twice, or one that cannot be a column.
 local function objectives_of(def)
   local out, seen = {}, {}
-  -- adds objectives of one sense; sign: 1 to minimize, -1 to maximize
+  -- Adds the objectives to minimize (sign 1) or to maximize (sign -1): a name, or a list of names.
   local function add(given, sign)
     for _, name in ipairs(type(given) == "string" and { given } or given or {}) do
       if seen[name] then is.fail("cq.Study: %s is named twice in minimize and maximize", name) end
@@ -116,7 +116,8 @@ local function objectives_of(def)
   return out
 end
 
--- How many points a study tries: all of a grid, or `trials`. Errors: a sampler without trials; a grid with a range.
+-- The number of points that a study tries: all of a grid, or `trials`. Errors: a sampler without trials; a grid with a
+-- range.
 local function count_points(self, def)
   if self.sampler ~= "grid" then
     return def.trials or is.fail("cq.Study: trials is missing: how many points the sampler \"%s\" shall draw",
@@ -155,7 +156,8 @@ end
 ---@field process? "trial"|"job"         a process for each trial; or one for each job, which goes on with the next
 ---  trial: for trials of a few milliseconds
 
----A study. Errors: an empty space, neither or both of space and grid, a sampler that does not fit.
+---A study: many runs of one function at points of a space of parameters. Errors: an empty space, neither or both of
+---space and grid, a sampler that does not fit.
 ---@param fields cq.Study.def
 ---@return cq.Study
 local function new(_, fields)
@@ -181,18 +183,18 @@ local function new(_, fields)
 end
 
 ---@internal
----How many trials the study has: points times replicates.
+---The number of trials of the study: points times replicates.
 function Study:count() return self.points * self.repeats end
 
 ---@internal
----Which point a trial tries, and which of its replicates it is, both from 1.
+---The point that a trial tries, and which of the point's replicates it is, both from 1. number: of the trial, from 1.
 ---@return integer k, integer replicate
 function Study:place(number)
   local k = math.floor((number - 1) / self.repeats)
   return k + 1, number - k * self.repeats
 end
 
----Rows of trials by their points: { k =, point =, rows = } in the order of the points.
+---Groups rows of trials by their points: a list of { k =, point =, rows = } in the order of the points.
 ---@internal
 ---@param rows table[]
 ---@return table[]
@@ -222,9 +224,9 @@ function Study:seed_of(numbers, replicate)
 end
 
 ---@internal
----The numbers of point k by the names of its parameters, as the sampler chooses them. Of a choice its index.
+---The numbers of point k by the names of its parameters, as the sampler draws them; of a choice its index.
 ---@param k integer
----@param history? table       what adapting samplers look at
+---@param history? table       earlier points (study/history.lua), for samplers that adapt
 ---@return table<string, number>
 function Study:draw(k, history)
   local units, out = samplers[self.sampler].units(self, k, history), {}
@@ -248,8 +250,8 @@ end
 function Study:adapts() return samplers[self.sampler].adapts == true end
 
 ---@internal
----The number of the last trial that can be drawn by the results known in history; infinite for samplers that do not
----adapt.
+---The number of the last trial whose point the sampler can draw from the results in history so far; infinite for
+---samplers that do not adapt.
 function Study:limit(history)
   local limit = samplers[self.sampler].limit
   return limit and limit(self, history) * self.repeats or math.huge
@@ -275,7 +277,7 @@ end
 -- what the stored definition is called in an error, where its name says too little
 local called = { space = "space or grid", objectives = "minimize or maximize" }
 
--- Is a definition of a grid the stored one with values appended to its one list? Its points keep their numbers.
+-- Is a definition of a grid the stored one with values appended to its only list? Its points then keep their numbers.
 local function is_longer(own, stored)
   local now, was = own.space, stored.space
   if own.sampler ~= "grid" or #now ~= 1 or type(was) ~= "table" or #was ~= 1 or type(was[1]) ~= "table"
@@ -289,7 +291,7 @@ local function is_longer(own, stored)
 end
 
 ---@internal
----What differs from a stored definition, as sentences; none where going on is the same study.
+---The differences from a stored definition, as sentences; none if the study can be resumed.
 ---@param stored table<string, any>
 ---@return string[]
 function Study:changes(stored)

@@ -3,8 +3,7 @@
 --
 --   local design = cq.Topology {
 --     world = world, duration = 0.5, connected = true,
---     filter = { radius = 0.015 }, pulses = { interval = 0.002, width = 0.01, gain = 0.2 },     -- these follow
--- unless given
+--     filter = { radius = 0.015 }, pulses = { interval = 0.002, width = 0.01, gain = 0.2 },     -- have defaults
 --   }
 --   local run = cq.Experiment { world = world, duration = 0.5, design = design, objective = ... }
 --   run:optimize { plan = cq.Plan.topology {} }
@@ -129,7 +128,8 @@ local function solid_values(robot)
   return out
 end
 
--- The particles that are solid whatever the variables say, as a tensor {n} of 1 and 0; nil: which is nil.
+-- The particles `which` that are solid whatever the variables say, as a tensor {n} of 1 and 0; nil where `which` is
+-- nil. what: for errors, the design's solid_region unless given.
 local function solid_mask(robot, which, what)
   if not which then return nil end
   local index, count = robot:select(which, what or "cq.Topology: solid_region")
@@ -162,7 +162,7 @@ end
 ---  void. Particles of a lattice are connected by the faces of their cells, others nearer than 1.5 spacings
 ---@field seed? integer                of the pulses' first values; the program's --seed, or 0, unless given
 
--- The graph of the block's particles that touch. Errors: the block is in pieces.
+-- The graph of the block's particles that touch (components.touching). Errors: the block is in pieces.
 local function whole_graph(self)
   local n, graph, largest = self.robot.particle_count, components.touching(self.robot, self.spacing)
   if largest < n then
@@ -185,8 +185,8 @@ local function is_multiple(whole, part)
   return math.abs(count - math.floor(count + 0.5)) < 1e-6 * count
 end
 
--- The definition for topology.pulses, by the physics of the block where def has nothing: as wide as a wave needs for
--- 0.7 of its length.
+-- The definition for topology.pulses. Where def has no width, a pulse is as wide as the time in which a wave crosses
+-- 0.7 of the block; interval and gain follow.
 local function pulses_of(self, def)
   local duration, step = self.duration, self.world.control_dt
   local interval, width = def.interval, def.width or math.max(step, 0.7 * self.length / self.wave_speed)
@@ -228,8 +228,8 @@ local function new(_, fields)
 end
 
 ---@internal
----Makes projection, interpolations and layout anew from their settings, and drops what was computed with the former
----ones.
+---Sets projection, interpolations and layout from their settings, and forgets the last map, which was computed with
+---other ones.
 ---@param of_material table     fields of `material`, all set
 ---@param of_layout table       fields of `layout`, all set
 function Topology:shape(of_material, of_layout)
@@ -243,8 +243,8 @@ function Topology:shape(of_material, of_layout)
   self.cache = {}
 end
 
----First values: no density more than another, no signal, small pulses that are drawn.
----@param seed? integer     the design's unless given
+---First values of the variables: the same density and no signal everywhere, and small random pulses.
+---@param seed? integer     of the pulses; the design's unless given
 ---@return { density: cq.Tensor, layout: cq.Tensor, sign: cq.Tensor, magnitude: cq.Tensor } params
 function Topology:start(seed)
   local random = require "cq.random" { seed = seed or self.seed }
@@ -272,17 +272,17 @@ local with_spec = is.define("design:with", {
   rounding = is.one_of { "pulses", "all", optional = true }, remove_void = is.boolean { optional = true },
 }, nil, renamed { binary = "rounding", far_void = "remove_void" })
 
----The same design with other steps between void and solid, and another choice of signals: of one that becomes sharper
----while it is optimised, or is thinner or thicker than it.
+---The same design with other settings of material, layout or filter: as a stage of a plan makes its steps between void
+---and solid sharper, or a robustness test makes its body thinner or thicker.
 ---
----With rounding = "pulses" what runs are whole pulses or none, with the gradient of the smooth ones, so that signals
----stay free to change while they are binary; with "all" particles are solid or void as well (these still there, as
----light as void says), of one signal or none. All exponents are 1 then, unless given: of nothing solid, they change
----the gradient alone, and any other would leave void particles none.
+---With rounding = "pulses" a rollout has whole pulses or none, with the gradient of the smooth pulses, so that signals
+---stay free to change while they are binary. With "all" particles are solid or void as well (void ones stay, with
+---min_density), each of one signal or none. All exponents are 1 then, unless given: where density is 0 or 1 they
+---change the gradient alone, and with any other value void particles would have none.
 ---
----With remove_void = true void is there only within the filter's radius of what is solid, or where a whole group is
----void: that is quicker, and gradients are less of chance. What reads particles by number cannot read those that are
----left out, and state:positions() has rows of the others alone.
+---With remove_void = true void is simulated only within the filter's radius of what is solid, or where a whole group
+---is void: that is quicker, and gradients are less random. Particles that are left out cannot be read by their number,
+---and state:positions() has no rows of them.
 ---@param changes design.with.def
 ---@return cq.Topology
 function Topology:with(changes)
@@ -310,7 +310,7 @@ end
 
 ---@internal
 ---Returns the variables of this design among params: params.design, or params itself. Errors: one is missing, or has
----another shape.
+---a wrong shape.
 function Topology:own(params)
   if type(params) ~= "table" or T.is_tensor(params) then
     is.fail("design: params must be a table as design.params, got %s", text.describe(params))
@@ -347,7 +347,7 @@ local function robot_of(self, params, density, shares)
   return self.robot:with(changes)
 end
 
--- The tensor round() with the gradient of the smooth one: a straight-through estimator.
+-- The numbers of the tensor round() with the gradient of the tensor `smooth`: a straight-through estimator.
 local function rounded(smooth, round) return smooth + (T.tape.pause(round) - smooth:detach()) end
 
 ---A list of particle p and its images in a symmetric design, which has images of images as well.
@@ -375,8 +375,8 @@ function Topology:body(density, threshold)
   return body
 end
 
--- The table that Topology:map returns, from the variables: filter, symmetry, projection, masks; then signals by layout,
--- rounded if asked for. smooth: density and shares before they were rounded.
+-- Computes the table that Topology:map returns, from the variables: filter, symmetry, projection, masks; then signals
+-- by layout, rounded if self.rounding says so. Its field `smooth`: density and shares before they were rounded.
 local function evaluate(self, params)
   variables.check(params)
   local filtered, chosen = self.filter(params.density), self.filter(params.layout)
@@ -405,7 +405,7 @@ end
 
 ---What the variables stand for, with gradients to them: density {n} from 0 to 1, shares {signals + 1, n} of each signal
 ---and of none, amplitudes {pulses, signals}, signals {steps, signals}, and the robot and the controller of a rollout.
----Errors: a density, sign or magnitude outside of [-1, 1], but for what differences at a bound need.
+---Errors: a density, sign or magnitude outside of [-1, 1] by more than finite differences at a bound need.
 ---@param params table       as design.params
 ---@return { density: cq.Tensor, shares: cq.Tensor, amplitudes: cq.Tensor, signals: cq.Tensor, robot: cq.Robot,
 ---  controller: cq.Controller }
@@ -527,9 +527,10 @@ end
 ---@field threshold? number     particles above this density are solid, others are gone
 
 ---First values from another design of the same body, on another lattice or with other times between pulses: each
----particle has what the nearest one there has, each pulse what the one at its time has. What was found on few particles
----is a start for many. Pulses that come again within the duration of the other design are a start for any duration,
----with the same period or without one. Errors: other signals; another duration, or another period, than they can fill.
+---particle takes the values of the nearest particle of the other design, each pulse those of the other's pulse at its
+---time. So a design found on few particles is a start for many. Periodic pulses, if their period fits into the other's
+---duration, are a start for any duration, with the same period or without one. Errors: other signals; another duration,
+---or another period, than they can fill.
 ---@param other cq.Topology     with as many signals
 ---@param params table          of the other, as its params
 ---@return { density: cq.Tensor, layout: cq.Tensor, sign: cq.Tensor, magnitude: cq.Tensor } params
@@ -543,8 +544,8 @@ end
 
 local extract_spec = is.define("design:extract", { threshold = is.number { min = 0, below = 1, default = 0.5 } })
 
----What the design is when it is made: solid particles only, each with the signal of its largest share or none, and
----pulses of -1, 0 and 1. run:evaluate and run:render take it as body, and a plan's extracted stages train its pulses.
+---The body as it could be made: solid particles only, each with the signal of its largest share or none, and pulses of
+----1, 0 and 1. run:evaluate and run:render take it as body, and a plan's extracted stages train its pulses.
 ---Errors: no particle is solid.
 ---@param params table     as design.params
 ---@param options? design.extract.def

@@ -100,7 +100,7 @@ end
 
 -- ---- residuals ------------------------------------------------------------------------------------------------------
 
--- Returns residuals r. Errors: no tensor; not finite; with rows, another first size. rows: sets of parameters in a
+-- Returns residuals r. Errors: no tensor; not finite; with rows, a wrong first size. rows: sets of parameters in a
 -- batch, each with residuals of its own; nil without a batch.
 local function check_residuals(r, rows)
   if not class.is_tensor(r) then

@@ -120,7 +120,8 @@ local function fill_base(self, def)
   if #self.walls > 0 then base.friction, base.wall_velocity = T.tensor(friction), T.tensor(velocity) end
 end
 
--- Makes the engine's world (handle) with a control step of `substeps`; an engine step is one substep where forces ask.
+-- Makes the engine's world (handle). Its control step is the user's, of `substeps` engine steps; or a single engine
+-- step, so that Lua runs between them, if a force actuator acts at every engine step.
 local function create(self, raw, substeps)
   self.substeps, self.pieces = substeps, self.layout.force.stepped and substeps or 1
   raw.dt, raw.substeps = self.control_dt / self.pieces, substeps / self.pieces
@@ -264,7 +265,7 @@ local function new(_, fields, statics)
   return self
 end
 
--- Makes the world anew, in place, with this number of substeps; forgets its variants.
+-- Builds the engine's world again, in place, with this number of substeps; forgets its variants.
 local function rebuild_with_substeps(self, substeps)
   self.def, self.at_rest, self.variants = tables.merged(self.def, { substeps = substeps }), nil, nil
   build(self)
@@ -323,7 +324,7 @@ function World:selection(which, what)
   return selection.find(self, which, what)
 end
 
----The engine's rollouts with pins where they are by positions that a rollout sets.
+---The pool of engine rollouts for a rollout that sets positions `set`: pins hold the nodes near the pinned particles.
 ---@internal
 ---@param set { tensor: cq.Tensor, per_scene: boolean }?
 ---@return table pool
@@ -332,7 +333,7 @@ function World:pool_at(set)
 end
 
 ---@internal
----A selection that is made once: lists of particle numbers, or one such list, counted from `first`.
+---A selection of lists of particle numbers from 1, or of one list, to be kept by the caller. first: added to each.
 ---@param which integer[]|integer[][]
 ---@param first? integer  0 unless given
 ---@return cq.Selection
@@ -384,7 +385,7 @@ end
 ---@internal
 ---The same world on a finer grid, with its bodies resampled.
 ---@param factor number       of the size of its cells
----@return cq.World           with sources: for each particle the number of the one here that it takes the place of
+---@return cq.World           with sources: for each particle the number of this world's particle that it replaces
 function World:refined(factor)
   return kept(self, "cells " .. factor, function()
     local robots, fields, sources = require "cq.world.refined"(self, factor)
@@ -469,14 +470,13 @@ local function held_signals(self, given, batch, count)
   return require("cq.controller").open_loop(u:unsqueeze(-2):expand(shape))
 end
 
----Where bodies come to rest under gravity, walls and signals that are held: an equilibrium, found without the way to
----it, as one implicit step without inertia from where they start. The weights of the grid stay those of the start, so
----that a body keeps no trace of cells that it would have crossed on the way; updates renews them. Pressure follows its
----surface to the end; cables and forces of one's own are those at the start, but for cq.Implicit { cables = "implicit"
----}, by which a body may hang. Velocities and viscosity play no part. Velocities that come out are the whole way over
----dt, and kinetic energy goes with them; with formulation = "total_lagrangian" they are 0. To go on from rest, give a
----rollout robot:with { position = state:positions(), deformation = state:deformations() }, whose velocity is the
----robot's own. Signals beyond [-1, 1] are not cut off, as in rollouts. Differentiable as a rollout is.
+---Where bodies come to rest under gravity, walls and constant signals: an equilibrium, found in one implicit step
+---without inertia from where they start. The weights of the grid stay those of the start, so that cells which a body
+---crosses leave no trace; `updates` renews them. Pressure follows its surface; forces of one's own and cables are those
+---at the start, but for cq.Implicit { cables = "implicit" }, by which a body may hang. Velocities and viscosity play no
+---part. The state's velocities are displacements over dt; with formulation = "total_lagrangian" they are 0. To go on
+---from rest, give a rollout robot:with { position = state:positions(), deformation = state:deformations() }. Signals
+---beyond [-1, 1] are not cut off. Differentiable like a rollout.
 ---Errors: a world of explicit steps; materials that flow or relax, and walls that move, for rest then depends on the
 ---way; signals of another shape than {signals}; no convergence, as of a body that nothing holds, or too much pressure.
 ---@param fields? world.settle.def
@@ -523,7 +523,7 @@ function World:render(path, options)
   return World._film(self, path, options)
 end
 
----Asks observer and controller about the state that rollouts start from, as rollout.ask has it.
+---Runs observer and controller once on the state that rollouts start from, so that the controller makes its parameters.
 ---@internal
 ---@param def { controller: any, observer: any, robot: cq.Robot? }
 function World:ask(def)
@@ -540,7 +540,7 @@ local plan_spec = is.define("world:memory_plan", {
   steps = is.integer { min = 1, max = 2 ^ 31 - 1 }, batch = is.integer { min = 1, max = C.CQ_BATCH_MAX, default = 1 },
   memory = is.any { optional = true },
 })
----What a differentiable rollout would take: bytes, and how often control steps are made again for lack of memory. The
+---What a differentiable rollout would take: bytes, and how often each control step is computed for lack of memory. The
 ---engine takes that memory now, and keeps it for the next rollout.
 ---@param fields world.memory_plan.def
 ---@return { bytes: number, record_bytes: number, slice_bytes: number, records: integer, checkpoints: integer, recompute: number, text: string }
@@ -586,6 +586,7 @@ local function steps_of(def, formulation)
   return (kinds[formulation] or "") .. (def.integrator and ", " .. def.integrator.scheme:gsub("_", " ") or "")
 end
 
+-- The world in one line: cells, particles, signals, steps, precision.
 function World:__tostring()
   return ("cq.World { %s cells, %s, %s, dt %s x %d, Courant number %.2g, %s%s }"):format(
     table.concat(self.cells, " x "), text.count(self.particle_count, "particle"),

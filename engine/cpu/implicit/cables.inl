@@ -1,8 +1,9 @@
-// cables: cables and chambers whose forces are those of the end of a step of backward Euler, and belong to what
-// the step minimises (E100): chambers, and cables without friction, have an energy, here that at x + dt sum w v. One
-// thread works on all of them. What they give the nodes is in CQ_GRID_PULL, from where the loops over nodes take it.
+// cables: cables and chambers whose forces are those at the end of an implicit step (E100). Chambers, and cables
+// without friction, have an energy; taken where their points are at the end of the step, x + dt sum w v, it is a part
+// of the potential that the step minimises. One thread works on all of them, and writes the impulses that nodes get
+// to the vector CQ_GRID_PULL, which the loops over nodes read.
 
-// a pulled particle in a step: its nodes and their weights
+// a pulled particle: one that points of cables or chambers are attached to, with the nodes and weights of its stencil
 typedef struct {
   real weight[CQ_DIM][3];
   int64_t node, stride[2];   // the first; to the next one along the first axis, and in 3D along the second one
@@ -10,10 +11,12 @@ typedef struct {
 
 static_assert(sizeof(Pulled) <= CQ_PULLED_NUMBERS * sizeof(wide), "scene.c makes room for that many numbers");
 
-// The weights and nodes of particle k of those that cables or chambers act on.
+// The stencil of pulled particle number k, from 0 in the order of the model's list cables.pulled: the particles that
+// points of cables and of pressure chambers are attached to.
 CQ_INLINE Pulled *pulled_at(const cq_scene *s, const int64_t k) { return (Pulled *)s->cable_pulled + k; }
 
-// The index in the window of node k of the stencil of a particle that cables act on; sets weight to its weight.
+// Returns the index, in vectors over nodes, of node k of a pulled particle's stencil, and sets *weight to its B-spline
+// weight. k: 0 to 3^dim - 1, the last axis fastest.
 CQ_INLINE int64_t pulled_node(const Pulled *p, const int k, real *weight) {
   const int x = CQ_DIM == 3 ? k / 9 : k / 3, y = k / 3 % 3, z = k % 3;
   *weight = p->weight[0][x] * p->weight[LAST][z];
@@ -22,7 +25,8 @@ CQ_INLINE int64_t pulled_node(const Pulled *p, const int k, real *weight) {
 }
 enum { PULLED_NODES = CQ_DIM == 3 ? 27 : 9 };
 
-// Sets p to weights and nodes of the particle in a slot, on its reference grid.
+// Sets p to the B-spline weights and the stencil, on its body's reference grid, of the particle in a slot, its place in
+// the scene's order of particles.
 static void reference_pulled(const cq_scene *s, const int32_t slot, Pulled *p) {
   const cq_reference *r = &s->reference;
   const cq_cells *cells = &r->cells[r->cells_of_chunk[slot / CQ_CHUNK]];
@@ -38,13 +42,15 @@ static void reference_pulled(const cq_scene *s, const int32_t slot, Pulled *p) {
   p->node = cq_cells_node(cells, slot % CQ_CHUNK) - p->stride[0] - p->stride[1] - 1;
 }
 
-// Sets s->cable_x to where the points of cables are in a state, on either grid.
+// Sets s->cable_x to the places of the points of all cables and pressure chambers in the state `in`, for particles of
+// the spatial grid or of reference grids.
 static void place_in(cq_scene *s, const cq_slice *in) {
   if (cq_is_reference(s->model)) s->kernels->reference->place_points(s, in);
   else place_cables(s, in);
 }
 
-// At the start of a step: finds weights and nodes of the particles that cables act on, and clears CQ_GRID_PULL.
+// Starts a step, by one worker: stores the weights and nodes of every particle that cables or pressure chambers act on,
+// and clears CQ_GRID_PULL. in: the state before the step.
 static void cables_begin(cq_scene *s, const cq_slice *in) {
   const cq_cables *c = &s->model->cables;
   real *pull = grid_vector(s, CQ_GRID_PULL);
@@ -66,7 +72,8 @@ static void cables_begin(cq_scene *s, const cq_slice *in) {
   }
 }
 
-// Adds to out {points, dim} a factor times the velocities of the points of cables by vector `which` over nodes.
+// Adds factor times the velocities of the points of cables and pressure chambers to out {points, dim}. They are
+// interpolated from `which`, a vector over nodes (cq_grid_vector).
 static void cables_move(const cq_scene *s, const int which, const double factor, wide *out) {
   const cq_cables *c = &s->model->cables;
   const real *grid = grid_vector(s, which);
@@ -83,8 +90,8 @@ static void cables_move(const cq_scene *s, const int which, const double factor,
   }
 }
 
-// Sets CQ_GRID_PULL, at the nodes that cables reach, to a factor times the forces on nodes that come from forces
-// {points, dim} at the points of cables.
+// Sets CQ_GRID_PULL, at the nodes that cables reach, to factor times the forces on nodes that follow from `force`
+// {points, dim}, the forces at the points of cables: the transpose of cables_move.
 static void cables_give(cq_scene *s, const wide *force, const double factor) {
   const cq_cables *c = &s->model->cables;
   real *to = grid_vector(s, CQ_GRID_PULL);
@@ -102,8 +109,9 @@ static void cables_give(cq_scene *s, const wide *force, const double factor) {
     }
 }
 
-// (E100) At the node velocities `at`: adds the energy of cables and chambers at the end of the step to the sum ENERGY,
-// and sets CQ_GRID_PULL to the impulse of their forces. in: the state before the step.
+// (E100) For the node velocities in vector `at` (cq_grid_vector): adds the energy that cables and pressure chambers
+// have at the end of the step to sum[CQ_SUM_ENERGY], and sets CQ_GRID_PULL to the impulses of their forces on nodes.
+// in: the state before the step.
 static void cables_evaluate(cq_scene *s, const cq_slice *in, int32_t at, double *sum) {
   const cq_cables *c = &s->model->cables;
   wide *x = (wide *)s->cable_x, *force = (wide *)s->cable_force;
@@ -121,16 +129,16 @@ static void cables_evaluate(cq_scene *s, const cq_slice *in, int32_t at, double 
   cables_give(s, force, cq_solve_seconds(s->model));
 }
 
-// Keeps the places of the points of cables at VELOCITY, where their second derivative is taken. in: the state before
-// the step.
+// Keeps in s->cable_end where the points of cables are at the end of a step with the velocities VELOCITY: there
+// cables_product takes their second derivative. in: the state before the step.
 static void cables_settle(cq_scene *s, const cq_slice *in) {
   place_in(s, in);
   cables_move(s, CQ_GRID_VELOCITY, cq_solve_seconds(s->model), (wide *)s->cable_x);
   memcpy(s->cable_end, s->cable_x, (size_t)s->model->cables.points * CQ_DIM * sizeof(wide));
 }
 
-// (E100) Sets CQ_GRID_PULL to the product of the second derivative of cables and chambers with vector `from`. It is
-// symmetric, so that the adjoint uses it too.
+// (E100) Sets CQ_GRID_PULL to the product of vector `from` with the second derivative of the energies of cables and
+// pressure chambers, where cables_settle has kept their points. It is symmetric, so that the adjoint uses it too.
 static void cables_product(cq_scene *s, int32_t from) {
   const cq_cables *c = &s->model->cables;
   wide *way = (wide *)s->cable_x, *out = (wide *)s->cable_grad;
@@ -151,9 +159,9 @@ static void cables_product(cq_scene *s, int32_t from) {
 }
 
 #if !defined(CQ_REAL_DUAL)
-// (E100) Adjoint of cables and chambers that pull at the end of a step, from the solution y in STEP and the state
-// `out` after the step: adds to the gradients of cables and signals, and to the adjoint of places at the end, which
-// the nodes' velocities lead to.
+// (E100) Adjoint of the cables and chambers whose forces are those at the end of a step, from the solution y of the
+// adjoint's linear system in STEP. Adds to the gradients of cables and signals, and to the adjoint of the places of
+// particles after the step, which also depend on the step's velocities. out: the state after the step.
 static void cables_follow_adj(cq_scene *s, const cq_slice *out) {
   const cq_cables *c = &s->model->cables;
   wide *grad_force = (wide *)s->cable_force, *grad_x = (wide *)s->cable_grad;

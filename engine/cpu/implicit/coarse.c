@@ -1,19 +1,20 @@
-// coarse: the dense system of the coarse lattice (coarse.inl): its matrix, its Cholesky factor, and its solution for
-// what the nodes' residual gives the hats.
+// coarse: the dense linear system of the coarse lattice (coarse.inl): its matrix, the matrix's Cholesky factor, and the
+// solution for a residual that is restricted to the lattice.
 #include "linear.h"
 #include <math.h>
 
 enum { DOFS = CQ_COARSE_NODES * 3 };
 
-// The number of nodes of the finest coarse lattice over an arrangement's window.
+// The number of nodes of the finest coarse lattice (CQ_COARSE_SPACING cells) over the box of grid nodes that an
+// arrangement of particles covers.
 static size_t lattice_nodes(const cq_arrangement *a, int32_t dim) {
   size_t count = 1;
   for (int i = 0; i < dim; i++) count *= (size_t)(a->size[i] / CQ_COARSE_SPACING + 2);
   return count;
 }
 
-// Makes room for the coarse lattice of the live arrangement. None over dual numbers; where there is the assembled
-// matrix, that one goes on instead. CQ_OK or CQ_MEMORY.
+// Allocates the coarse lattice for the scene's present order of particles. Does nothing over dual numbers, on reference
+// grids, or where there is an assembled matrix, which is used instead. CQ_OK or CQ_MEMORY.
 cq_status cq_coarse_reserve(cq_scene *s) {
   cq_coarse *m = &s->implicit.coarse;
   if (!s->implicit.loops->coarse_index || s->implicit.matrix) return CQ_OK;
@@ -34,7 +35,7 @@ cq_status cq_coarse_reserve(cq_scene *s) {
   return CQ_OK;
 }
 
-// Frees the memory of the coarse lattice of a scene.
+// Frees the memory of a scene's coarse lattice.
 void cq_coarse_destroy(cq_scene *s) {
   cq_coarse *m = &s->implicit.coarse;
   cq_free(m->index);
@@ -44,7 +45,7 @@ void cq_coarse_destroy(cq_scene *s) {
   }
 }
 
-// The dot product of two arrays, in four sums side by side that do not wait for each other.
+// The dot product of a and b {n}, in four partial sums, so that additions need not wait for each other.
 static double dot(const double *a, const double *b, int n) {
   double sum[4] = {0, 0, 0, 0};
   int k = 0;
@@ -54,8 +55,8 @@ static double dot(const double *a, const double *b, int n) {
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-// Replaces the lower triangle of a matrix a {n, n} by its Cholesky factor, with the inverse of its diagonal. A hat
-// without a positive pivot is left out: 0 in place of that inverse.
+// Replaces the lower triangle of a matrix a {n, n}, stored by rows, by its Cholesky factor; the diagonal gets the
+// inverse of the factor's. A degree of freedom without a positive pivot is left out: its inverse is 0.
 static void factorize(double *a, int n) {
   const double least = 1e-6;   // of the diagonal that a pivot was
   for (int i = 0; i < n; i++) {
@@ -69,14 +70,14 @@ static void factorize(double *a, int n) {
   }
 }
 
-// May the coarse lattice (E104) precondition this scene's systems? 1 yes, 0 no: there is an assembled matrix, or cables
-// couple nodes that are far from each other.
+// May the coarse lattice (E104) precondition this scene's linear systems? 1 yes. 0 no: over dual numbers and on
+// reference grids, where an assembled matrix serves instead, or where cables couple distant nodes implicitly.
 int cq_coarse_has(const solve *o) {
-  // a cable couples nodes that are far from each other
   return o->k->coarse_index && !o->s->implicit.matrix && !cq_pulls_follow(o->s->model);
 }
 
-// Numbers the coarse lattice and factors its matrix, for the tensors and contacts as they are. By all workers.
+// Numbers the nodes of the coarse lattice, and computes and factorises its matrix for the present tensors of particles
+// and contacts. By all workers.
 void cq_coarse_build(solve *o) {
   cq_coarse *m = &o->s->implicit.coarse;
   start_phase(o, CQ_PHASE_SOLVE);
@@ -99,8 +100,8 @@ void cq_coarse_build(solve *o) {
   o->coarse = 1;
 }
 
-// Solves the coarse system for y, from the residual that all blocks have given it; each worker does so for itself.
-// Returns the dot product of that residual and y.
+// Solves the coarse system for y {count dim}; its right side is the sum of the restricted residuals of all blocks
+// (coarse_restrict). Each worker computes y for itself. Returns the dot product of the right side and y.
 double cq_coarse_solve(solve *o, double *y) {
   const cq_coarse *m = &o->s->implicit.coarse;
   const int n = m->count * o->s->model->dim;

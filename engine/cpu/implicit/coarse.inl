@@ -4,26 +4,28 @@
 //     o . . . o . . . o      o  a node of the lattice, of few: what is far along a body is settled by these,
 //     . . . . . . . . .      .  nodes of the grid        what is near by the blocks of nodes
 //
-// The matrix of hats takes particles cell by cell: their tensors are summed, at the mean of their places.
+// A hat is a basis function of that lattice, linear along each axis, 1 at one of its nodes and 0 at all others. The
+// matrix of hats takes particles cell by cell: their tensors are summed, at the mean of their places.
 
 #if !defined(CQ_REAL_DUAL)
 
 enum { HATS = CQ_DIM == 3 ? 27 : 9, HATS_WIDE = HATS / 4 * 4 + 4 };   // that a stencil reaches, at most
 
-// the hats of one axis at a node of the grid: `first` and the next one, which has `part`
+// the two hats of one axis that are not 0 at a node of the grid: number `first` is 1 - part there, the next one part
 typedef struct {
   int32_t first;
   double part;
 } Hats;
 
-// The hats of one axis at a node, by its place in the window along that axis: index of the first of two, and the value
-// of the second.
+// Returns the two hat functions of one axis that are not 0 at a node of the grid: the number of the lower one, and
+// `part`, the value of the upper one. place: the node's index along that axis, from the lower edge of the arrangement.
 CQ_INLINE Hats hats_at(const cq_coarse *m, const int32_t place) {
   const int32_t first = place / m->spacing;
   return (Hats){first, (double)(place - first * m->spacing) / m->spacing};
 }
 
-// Where the number of the coarse node (x, y, z) of the lattice is kept.
+// Points to the index that coarse node (x, y, z) has in the coarse linear system, -1: it is not used. In 2D y is 0, and
+// z counts along the second axis.
 CQ_INLINE int32_t *lattice_at(const cq_coarse *m, const int32_t x, const int32_t y, const int32_t z) {
   return &m->index[((int64_t)x * m->size[1] + y) * m->size[2] + z];
 }
@@ -36,7 +38,8 @@ typedef struct {
   int32_t begin;
 } ColumnHats;
 
-// The hats that reach a column of nodes, across it, with their values there.
+// Returns the hat functions of coarse nodes, across a column of grid nodes (along all axes but the last), that are not
+// 0 there, at most four with their values, and the index of the column's first node along the last axis.
 CQ_INLINE ColumnHats column_hats(const cq_scene *s, const cq_column *column) {
   const cq_arrangement *a = s->arrangement;
   const cq_coarse *m = &s->implicit.coarse;
@@ -55,19 +58,19 @@ CQ_INLINE ColumnHats column_hats(const cq_scene *s, const cq_column *column) {
   return out;
 }
 
-// Where the number of a coarse node is kept: of hat k of those that reach a column, at place `last` along the column.
-// In 2D the lattice has one layer out of the plane.
+// Points to the index, in the coarse linear system, of the coarse node at hat function k of those across a column
+// (column_hats), and at place `last` along it.
 CQ_INLINE int32_t *column_lattice(const cq_coarse *m, const ColumnHats *hats, const int k, const int32_t last) {
   return lattice_at(m, hats->x[k], hats->y[k], last);
 }
 
-// The mass of node k of a column.
+// The mass of node k of a column, k from 0.
 CQ_INLINE double mass_at(const cq_scene *s, const cq_column *column, const int32_t k) {
   return (double)grid_vector(s, CQ_GRID_MOMENTUM)[4 * (column->node + k) + CQ_DIM];
 }
 
-// Numbers the nodes of a lattice with this spacing [cells] whose hats reach a node with mass; returns how many there
-// are.
+// Sets the spacing of the coarse lattice [cells], and numbers those of its nodes whose hat functions reach a grid node
+// with mass, from 0; the others get -1. Returns how many are numbered.
 static int32_t number_lattice(cq_scene *s, const int32_t spacing) {
   const cq_arrangement *a = s->arrangement;
   cq_coarse *m = &s->implicit.coarse;
@@ -96,9 +99,8 @@ static int32_t number_lattice(cq_scene *s, const int32_t spacing) {
   return count;
 }
 
-// Chooses the finest lattice with few enough nodes, and numbers them; by one worker. Each cell of it with mass has a
-// node of its own, so that it has at least as many as there are cells' worth of grid nodes with mass: where that is
-// too many, it is not tried.
+// By one worker: chooses the smallest spacing of the coarse lattice with at most CQ_COARSE_NODES numbered nodes, and
+// numbers them. Spacings at which grid nodes with mass fill more cells than that are not tried: each cell needs a node.
 static void coarse_index(cq_scene *s) {
   const cq_arrangement *a = s->arrangement;
   double nodes = 0;
@@ -118,14 +120,14 @@ typedef struct {
   int32_t node;
 } CoarseCell;
 
-// Of one axis what a stencil makes of the hats it reaches: sum w hat, and sum w hat (o + arm).
+// Of one axis, for each hat that a stencil reaches: value = sum w hat and slope = sum w hat (o + arm) over its nodes.
 typedef struct {
   int32_t first;
   double value[3], slope[3];
 } AxisHats;
 
-// Values and slopes of coarse hats at a particle along an axis, interpolated by its spline. node: its first node; f:
-// its place from that node [cells].
+// For a particle, along one axis: the values and slopes of the coarse hat functions at its stencil's three nodes,
+// summed with the B-spline weights. node: the first of these, as `place` of hats_at; f: its distance from it [cells].
 static AxisHats axis_hats(const cq_coarse *m, const int32_t node, const double f) {
   const double w[3] = {0.5 * (1.5 - f) * (1.5 - f), 0.75 - (f - 1) * (f - 1), 0.5 * (f - 0.5) * (f - 0.5)};
   AxisHats out = {node / m->spacing, {0, 0, 0}, {0, 0, 0}};
@@ -148,7 +150,8 @@ typedef struct {
   int count;
 } CoarseReach;
 
-// Sets out to the coarse nodes that a cell's particles reach, with slopes of their hats.
+// Sets out to the coarse nodes whose hat functions the particles of a cell reach, as one particle at their mean place,
+// and to the gradients of these functions as the particle's B-spline interpolates them.
 static void reach_of(const cq_scene *s, const CoarseCell *cell, CoarseReach *out) {
   const cq_arrangement *a = s->arrangement;
   const cq_coarse *m = &s->implicit.coarse;
@@ -176,28 +179,28 @@ static void reach_of(const cq_scene *s, const CoarseCell *cell, CoarseReach *out
   }
 }
 
-// What cells in succession that reach the same hats give: of hats p and q entry (i, b) of their block.
+// The sum over successive cells that reach the same hats: for hats p and q entry (i, b) of their block of the matrix.
 typedef struct {
   double sum[HATS][MATRIX][HATS_WIDE];
   int32_t index[HATS];
   int count;
 } CoarseSum;
 
-// Adds the sums of several cells to the lower triangle of the coarse matrix {count dim, count dim}, and clears them.
-static void sum_flush(const cq_coarse *m, CoarseSum *of, double *matrix) {
+// Adds a sum over cells (CoarseSum) to the lower triangle of the coarse matrix {count dim, count dim}, and clears it.
+static void sum_flush(const cq_coarse *m, CoarseSum *cells, double *matrix) {
   const int n = m->count * CQ_DIM;
-  for (int p = 0; p < of->count; p++)
-    for (int q = 0; q < of->count; q++) {
-      if (of->index[q] > of->index[p]) continue;
-      double *to = matrix + (int64_t)of->index[p] * CQ_DIM * n + of->index[q] * CQ_DIM;
-      EACH(i) EACH(b) to[i * n + b] += of->sum[p][i * CQ_DIM + b][q];
+  for (int p = 0; p < cells->count; p++)
+    for (int q = 0; q < cells->count; q++) {
+      if (cells->index[q] > cells->index[p]) continue;
+      double *to = matrix + (int64_t)cells->index[p] * CQ_DIM * n + cells->index[q] * CQ_DIM;
+      EACH(i) EACH(b) to[i * n + b] += cells->sum[p][i * CQ_DIM + b][q];
     }
-  memset(of->sum, 0, (size_t)of->count * sizeof of->sum[0]);
-  of->count = 0;
+  memset(cells->sum, 0, (size_t)cells->count * sizeof cells->sum[0]);
+  cells->count = 0;
 }
 
-// Adds a cell's block to the sums of its coarse nodes, and empties the cell for the next one. If the sums are of other
-// coarse nodes, they are added to the matrix first.
+// Adds a cell's summed tensors to the running sum `to` over cells that reach the same coarse nodes, and empties the
+// cell for the next one. If it reaches different coarse nodes, `to` is first added to the matrix.
 static void coarse_flush(const cq_scene *s, CoarseCell *cell, CoarseSum *to, double *matrix) {
   CoarseReach reach;
   memset(&reach, 0, sizeof reach);   // the hats behind the last one have no slope
@@ -225,7 +228,8 @@ static void coarse_flush(const cq_scene *s, CoarseCell *cell, CoarseSum *to, dou
   cell->node = -1;
 }
 
-// (E104) Adds to the lower triangle of the coarse matrix what the tensors of a range's particles contribute.
+// (E104) Adds the contribution of a range's particles to the Hessian, from their tensors, to the lower triangle of the
+// coarse matrix {count dim, count dim}, cell by cell. in: the state before the step.
 static void coarse_gather(cq_scene *s, const cq_slice *in, int32_t range, double *matrix) {
   const cq_arrangement *a = s->arrangement;
   const double inv_dx = 1 / s->model->dx;
@@ -249,8 +253,8 @@ static void coarse_gather(cq_scene *s, const cq_slice *in, int32_t range, double
   sum_flush(&s->implicit.coarse, &sum, matrix);
 }
 
-// Adds the block of a node to the lower triangle of the coarse matrix, by the hats that reach it: those across its
-// column, and `last` along it.
+// Adds `block`, one grid node's own contribution to the Hessian H, to the lower triangle of the coarse matrix {count
+// dim, count dim}, times the hat functions at the node: `hats` across the node's column, `last` along it.
 static void coarse_node(const cq_coarse *m, const ColumnHats *hats, const Hats last, const double block[CQ_DIM][CQ_DIM],
                         double *matrix) {
   const int n = m->count * CQ_DIM;
@@ -270,8 +274,8 @@ static void coarse_node(const cq_coarse *m, const ColumnHats *hats, const Hats l
     }
 }
 
-// (E104) Adds to the lower triangle of the coarse matrix what a block of nodes contributes: inertia, friction, and
-// along directions that contacts hold the largest entry of the node's block.
+// (E104) Adds the contributions of the nodes themselves, in one block of columns, to the lower triangle of the coarse
+// matrix: inertia, friction, and along directions that contacts hold the largest entry of the node's block of H.
 static void coarse_nodes(cq_scene *s, int32_t block, double *matrix) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   const cq_coarse *m = &s->implicit.coarse;
@@ -307,8 +311,8 @@ static void coarse_nodes(cq_scene *s, int32_t block, double *matrix) {
 
 // ---- to the lattice and from it -------------------------------------------------------------------------------------
 
-// Sets to {count dim} to the residual REST of a block's nodes on the coarse lattice: for each coarse node the sum of
-// its hat times REST.
+// Restricts REST, the residual of a linear system, from a block's nodes to the coarse lattice: sets to {count dim} to
+// the sum over these nodes of each hat function times REST.
 static void coarse_restrict(cq_scene *s, int32_t block, double *to) {
   const cq_coarse *m = &s->implicit.coarse;
   const real *rest = grid_vector(s, CQ_GRID_REST);
@@ -338,8 +342,8 @@ static void coarse_restrict(cq_scene *s, int32_t block, double *to) {
   }
 }
 
-// Adds to DIRECTION of a block's nodes the coarse nodes' numbers `from` {count dim}, interpolated by hats, where
-// contacts leave nodes free.
+// Adds to DIRECTION of a block's nodes the solution `from` {count dim} of the coarse system, interpolated by its hat
+// functions, in the directions that contacts leave free.
 static void coarse_prolong(cq_scene *s, int32_t block, const double *from) {
   const cq_coarse *m = &s->implicit.coarse;
   const double step = 1.0 / m->spacing;

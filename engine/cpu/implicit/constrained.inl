@@ -1,7 +1,7 @@
-// constrained: the nodes that walls and pins may hold in a step of backward Euler, and what they leave free of a
-// velocity.
-// Contacts of a node are taken from the last to the first, as the explicit step leaves the last word to the last one:
-// each may still fix what those before it left free.
+// constrained: constrained nodes, which walls or pins may hold in an implicit step, and the directions in which their
+// active contacts leave a velocity free.
+// Contacts of a node are applied from the last to the first, since in an explicit step the last one decides: each
+// fixes only directions that those applied before it have left free.
 
 typedef struct {
   int64_t node, record;      // in the window, and in a grid record
@@ -22,11 +22,11 @@ typedef struct {
   real approach, slope[CQ_DIM];
 } NodeContact;
 
-// Node k of those of a block that walls or pins may hold.
+// Constrained node number k, from 0, of a block's list h: a node with mass that walls or pins may hold.
 CQ_INLINE ConstrainedNode *constrained_node(const cq_constrained_nodes *h, const int32_t k) {
   return (ConstrainedNode *)h->node + k;
 }
-// Contact k of a constrained node.
+// Contact number k, from 0, of a constrained node n of the list h.
 CQ_INLINE NodeContact *node_contact(const cq_constrained_nodes *h, const ConstrainedNode *n, const int32_t k) {
   return (NodeContact *)h->contact + n->first + k;
 }
@@ -40,22 +40,23 @@ CQ_INLINE int lets_go(const int kind) { return kind != CQ_CONTACT_STICKY && kind
 // Does a contact of this kind hold all components of the velocity, and not the normal one alone? 1 yes, 0 no.
 CQ_INLINE int holds_all(const int kind) { return kind == CQ_CONTACT_STICKY || kind == CQ_CONTACT_HOLD; }
 
-// May a contact let go of its node within the step? 0 no, else yes.
+// May a contact let go of its node within the step? 0 no: a pin, or a sticky or slipping wall that the node touches
+// from the start; else yes.
 CQ_INLINE int may_let_go(const cq_scene *s, const NodeContact *c) { return c->lands || lets_go(contact_kind(s, c)); }
 
-// The velocity w that a contact imposes on a node: that of the wall, 0 for a pin; for a wall that the node may only
-// reach within the step, less the allowed speed of approach along the normal.
+// Sets w to the velocity that a contact imposes on its node: that of the wall, 0 for a pin. For a wall that the node
+// may only reach within the step (c->lands) less the speed at which it may approach, along the normal.
 CQ_INLINE void contact_velocity(const cq_scene *s, const NodeContact *c, real w[CQ_DIM]) {
   EACH(i) w[i] = c->wall < 0 ? (real)0 : wall_velocity_of(s, c->wall)[i];
   if (c->lands) EACH(i) w[i] = w[i] - c->approach * c->normal[i];
 }
 
-// What is left free at a node, as a projection; each contact takes its part of it.
+// The directions that contacts leave free at a node, as a projection; each contact removes its own.
 typedef struct {
   real free[CQ_DIM][CQ_DIM];
 } Freedom;
 
-// Sets f to all directions.
+// Sets f to all directions: no contact holds the node.
 CQ_INLINE void freedom_all(Freedom *f) { EACH(i) EACH(j) f->free[i][j] = (real)(i == j); }
 
 // Sets out to the projection of x onto the directions in which a node's contacts leave it free.
@@ -66,7 +67,8 @@ CQ_INLINE void freedom_apply(const Freedom *f, const real x[CQ_DIM], real out[CQ
   }
 }
 
-// Sets along to the part of a normal n in the directions that are free; returns its square, 0 where nothing is free.
+// Sets along to the part of a normal n in the free directions f. Returns its squared length, or 0 where that is next to
+// 0: the contacts applied before hold this direction already.
 CQ_INLINE real freedom_along(const Freedom *f, const real n[CQ_DIM], real along[CQ_DIM]) {
   real square = (real)0;
   freedom_apply(f, n, along);
@@ -74,8 +76,8 @@ CQ_INLINE real freedom_along(const Freedom *f, const real n[CQ_DIM], real along[
   return square > (real)1e-8 ? square : (real)0;
 }
 
-// Changes v, within the directions that are free, so that it satisfies a contact with the wall velocity w. all: 1, the
-// contact holds all components; 0, the normal one. take: 1, those directions are then no longer free.
+// Changes the velocity v of a node, within its free directions f, so that it satisfies contact c, which imposes the
+// velocity w. all: 1, the contact holds all components; 0, the normal one. take: 1, its directions are removed from f.
 CQ_INLINE void contact_keep(const NodeContact *c, const int all, const real w[CQ_DIM], Freedom *f, real v[CQ_DIM],
                             const int take) {
   real along[CQ_DIM], lack[CQ_DIM], part[CQ_DIM];
@@ -94,7 +96,8 @@ CQ_INLINE void contact_keep(const NodeContact *c, const int all, const real w[CQ
   if (take) EACH(i) EACH(j) f->free[i][j] = f->free[i][j] - along[i] * along[j] / square;
 }
 
-// Changes the velocity v of a node so that it satisfies all contacts that hold; sets f to what they leave free.
+// Changes the velocity v of a constrained node n of the list h so that it satisfies all active contacts; sets f to the
+// directions that they leave free.
 CQ_INLINE void contacts_keep(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, Freedom *f,
                              real v[CQ_DIM]) {
   freedom_all(f);
@@ -107,8 +110,8 @@ CQ_INLINE void contacts_keep(const cq_scene *s, const cq_constrained_nodes *h, c
   }
 }
 
-// Does a node with velocity v move into a wall, or along it? 1 yes, 0 no. Along it: its speed away from the wall is
-// below a billionth of a cell per step, and rounding. A node that another wall stops may move exactly along this one,
+// Does a node with velocity v move into the wall of contact c, or along it? 1 yes, 0 no. Along it: its speed away from
+// the wall is below 1e-9 cells per step, plus rounding. A node that another wall stops may move exactly along this one,
 // and whether this one holds it too must not depend on the last bit.
 CQ_INLINE int meets_wall(const cq_scene *s, const NodeContact *c, const real v[CQ_DIM]) {
   const double rounding = sizeof(real) == 4 ? 4e-6 : 1e-14;
@@ -122,10 +125,10 @@ CQ_INLINE int meets_wall(const cq_scene *s, const NodeContact *c, const real v[C
   return s_value(separation_speed) < slack;
 }
 
-// Stops the velocity v of a node at walls that it would enter, beside the contacts that hold already, and notes these
-// walls in n->touching. A contact that holds all components while it is pressed does so only once the residual has
-// said so. One wall may turn a node against another one, so that all are asked until none objects; a direction that
-// one has stopped stays as it is when another stops the node.
+// Stops the velocity v of node n, of the list h, at walls that it would enter, beside its active contacts; sets
+// n->touching to the bits of these walls. Only normal components are stopped: a wall that holds all components while
+// pressed becomes active once the residual presses. One wall may turn the node into another one, so that walls are
+// tried until none changes v; a direction that one wall has stopped stays stopped.
 CQ_INLINE void contacts_stop(const cq_scene *s, const cq_constrained_nodes *h, ConstrainedNode *n, real v[CQ_DIM]) {
   Freedom f;
   contacts_keep(s, h, n, &f, v);
@@ -143,13 +146,13 @@ CQ_INLINE void contacts_stop(const cq_scene *s, const cq_constrained_nodes *h, C
   }
 }
 
-// Sets share to the part of contact `which` in the constraint forces on a node. x is dual to a velocity (a force or a
-// gradient); its part in held directions is a sum of forces along the contacts' normals, of which this is one; for a
-// contact that holds all components, the whole force.
+// Sets share to the part of contact number `which` in the constraint force on node n. x {dim}: a force or a gradient.
+// Its part in held directions is a sum of forces along the normals of the active contacts, of which this is one; a
+// contact that holds all components has a force in all directions.
 CQ_INLINE void contact_share(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                              const int which,
                              const real x[CQ_DIM], real share[CQ_DIM]) {
-  // v = ... + along_k (n_k.(w_k - v)) / |along_k|^2, k from the last to the first; back from the first to the last
+  // contacts_keep adds along_k (n_k.(w_k - v)) / |along_k|^2, k from the last on; its transpose goes from the first on
   real left[CQ_DIM];
   EACH(i) {
     left[i] = x[i];
@@ -178,7 +181,8 @@ CQ_INLINE void contact_share(const cq_scene *s, const cq_constrained_nodes *h, c
   }
 }
 
-// Makes room for `wanted` entries of `size` bytes in an array, and keeps its contents. 1, or 0 without memory.
+// Makes room for at least `wanted` entries of `size` bytes in *array, with its contents, and updates *capacity. Returns
+// 1, or 0 without memory.
 static int constrained_reserve(void **array, int32_t *capacity, const int32_t wanted, const size_t size) {
   if (*capacity >= wanted) return 1;
   const int32_t room = wanted + wanted / 2 + 64;
@@ -191,7 +195,7 @@ static int constrained_reserve(void **array, int32_t *capacity, const int32_t wa
   return 1;
 }
 
-// Adds node z of a column with its contacts to the constrained nodes of a block. 1, or 0 without memory.
+// Appends node z of a column, from 0, with its contacts to h, the constrained nodes of a block. 1, or 0 without memory.
 static int constrained_add(cq_constrained_nodes *h, const cq_column *column, const int32_t z,
                            const Contacts *contacts) {
   if (!constrained_reserve(&h->node, &h->capacity, h->count + 1, sizeof(ConstrainedNode)) ||
@@ -219,8 +223,8 @@ static int constrained_add(cq_constrained_nodes *h, const cq_column *column, con
 
 static void find_constrained_reference(cq_scene *s, int32_t block);
 
-// Lists the nodes of a block with mass that walls or pins may hold in this step. Without memory the sum CHANGED is
-// infinite.
+// Lists in s->implicit.constrained[block] the nodes with mass of a block that walls or pins may hold in this step, with
+// their contacts. Without memory the block's sum CQ_SUM_CHANGED is infinite.
 static void find_constrained(cq_scene *s, const int32_t block) {
   if (cq_is_reference(s->model)) {
     find_constrained_reference(s, block);
@@ -238,7 +242,7 @@ static void find_constrained(cq_scene *s, const int32_t block) {
     for (int32_t z = 0; (z = next_constrained(s, column, z, &entry, &contacts)) < column->count; z++) {
       if (!contacts.count || !(momentum[4 * (column->node + z) + CQ_DIM] > (real)0)) continue;
       if (constrained_add(h, column, z, &contacts)) continue;
-      s->implicit.sum[0][block][CQ_SUM_CHANGED] = INFINITY;   // read by implicit.c
+      s->implicit.sum[0][block][CQ_SUM_CHANGED] = INFINITY;   // read by method.c
       return;
     }
   }

@@ -16,7 +16,7 @@
 // that are added: to Y, to what K gives, to what C gets through the stress
 enum { SOLVED_RATE = 0, STRETCH = CQ_DIM * CQ_DIM, PRESS, THROUGH, SOLVED_FIELDS };
 
-// What the implicit solve keeps for the averaged dilatation of chunk c, {SOLVED_FIELDS, 16}.
+// What the solve keeps for averaged dilatation of the particles of chunk c, {SOLVED_FIELDS, 16}: rates, stress, traces.
 CQ_INLINE real *dilatation_solve_of(const cq_scene *s, const int32_t c) {
   return (real *)s->implicit.dilatation + AT(c, SOLVED_FIELDS, 0);
 }
@@ -28,21 +28,22 @@ CQ_INLINE Real trace_of(const Real m[CQ_DIM][CQ_DIM]) {
   return sum;
 }
 
-// ---- one number of each node ----------------------------------------------------------------------------------------
+// ---- one number per node --------------------------------------------------------------------------------------------
 
-// The means of one number at the nodes.
+// The means at the nodes {nodes}, one number each.
 CQ_INLINE real *one_means(const cq_scene *s) { return grid_vector(s, CQ_GRID_MEANS); }
-// For each node the inverse of the sum of w V over its particles, which turns sums into means; 0 where that is 0.
+// The inverse {nodes} of each node's volume, sum w V over its particles, which turns sums into means; 0 for volume 0.
 CQ_INLINE real *one_inverse(const cq_scene *s) { return grid_vector(s, CQ_GRID_MEANS) + 2 * s->implicit.capacity; }
 
-// The slab of a range for one number a node, shifted so that indices of nodes in the window address it.
+// The scatter buffer (slab) of a range, with one number per node, shifted so that the index of a node in vectors over
+// nodes addresses it.
 CQ_INLINE real *one_slab(const cq_scene *s, const int32_t range) {
   const cq_arrangement *a = s->arrangement;
   const int64_t plane = CQ_DIM == 3 ? (int64_t)a->size[1] * a->size[2] : a->size[1];
   return (real *)s->slab[range] - (int64_t)a->slab_lower[range] * plane;
 }
 
-// rows that particles of one cell share, until the next cell
+// sums at the nodes around one cell, for its particles one after another: added to the slab before the next cell
 typedef struct {
   real *slab;
   int64_t current;
@@ -55,14 +56,15 @@ CQ_INLINE Quad quad_zero(void) {
   return quad_load(zero);
 }
 
-// Begins the scatter of one number a node over a range, with sums of zero.
+// Begins the scatter of one number per node from a range's particles to its slab (scatter buffer), by way of sums at
+// the nodes around one cell, which are zero.
 CQ_INLINE void one_begin(OneScatter *to, const cq_scene *s, const int32_t range) {
   to->slab = one_slab(s, range);
   to->current = -1;
   CQ_UNROLL for (int k = 0; k < ROWS; k++) to->rows[k] = quad_zero();
 }
 
-// Adds the sums of the present base node to the slab, and clears them.
+// Adds the sums at the nodes around the present cell to the slab, and clears them.
 CQ_INLINE void one_flush(OneScatter *to, const Strides *strides) {
   if (to->current < 0) return;
   CQ_UNROLL for (int k = 0; k < ROWS; k++) {
@@ -72,7 +74,8 @@ CQ_INLINE void one_flush(OneScatter *to, const Strides *strides) {
   }
 }
 
-// Adds w times one number of a particle to the nodes of its stencil. node: the first one; w: its weights.
+// Adds w times one number of a particle to the nodes of its stencil. node: the first of them; w: B-spline weights along
+// each axis. The sums are flushed before if they are those of another cell.
 CQ_INLINE void one_scatter(OneScatter *to, const Strides *strides, const int32_t node, const real w[CQ_DIM][4],
                            const real number) {
   if (node != to->current) {
@@ -91,8 +94,8 @@ CQ_INLINE void one_scatter(OneScatter *to, const Strides *strides, const int32_t
   }
 }
 
-// One number at a particle's nodes, summed by its weights w, as four numbers whose sum it is. means: at its first
-// node.
+// Interpolates one number per node at a particle: returns four partial sums of w m over its stencil, m in means, which
+// points to the stencil's first node. w: B-spline weights along each axis.
 CQ_INLINE Quad one_gather(const real *means, const Strides *strides, const real w[CQ_DIM][4]) {
   Quad sum = quad_zero();
   CQ_UNROLL for (int i = 0; i < 3; i++) {
@@ -108,8 +111,8 @@ CQ_INLINE Quad one_gather(const real *means, const Strides *strides, const real 
   return quad_mul(sum, quad_load(w[LAST]));
 }
 
-// (E101) Turns what particles gave the nodes of a block into means, by pass: VOLUME sets 1 / M, MEAN a, AGAIN 2 a - b.
-// Clears the slabs.
+// (E101) Turns the sums scattered to the nodes of a block into means. pass (cq_dilatation_pass): VOLUME sets 1 / M, M
+// the volumes of nodes; MEAN sets a, the means; AGAIN sets 2 a - b, b the means of the means. Clears the slabs.
 static void dilatation_solve_nodes(cq_scene *s, int32_t block, int32_t pass) {
   real *slab[CQ_RANGES_MAX], *means = one_means(s), *inverse = one_inverse(s);
   for (int r = 0; r < s->ranges; r++) slab[r] = one_slab(s, r);
@@ -133,21 +136,22 @@ static void dilatation_solve_nodes(cq_scene *s, int32_t block, int32_t pass) {
     }
 }
 
-// Scatters number {16} of the particles of chunk c to the nodes.
+// Scatters one number of each particle of chunk c, number {16}, to the nodes, by the weights kept for the step.
 CQ_INLINE void one_scatter_chunk(const cq_scene *s, OneScatter *to, const Strides *strides, const int32_t c,
                                  const real number[CQ_CHUNK]) {
   const int32_t *node = kept_nodes(s, c);
   for (int l = 0; l < CQ_CHUNK; l++) one_scatter(to, strides, node[l], kept_weights(s, c)[l], number[l]);
 }
 
-// Sums the means at the nodes of each particle of chunk c by its weights, into the records of st; one_sum reads it.
+// Interpolates the means at the nodes at each particle of chunk c, into the records of st as four partial sums
+// (one_sum).
 CQ_INLINE void one_gather_chunk(const cq_scene *s, Stencils *st, const Strides *strides, const int32_t c) {
   const int32_t *node = kept_nodes(s, c);
   for (int l = 0; l < CQ_CHUNK; l++)
     quad_store(st->records[l].quad[SUM], one_gather(one_means(s) + node[l], strides, kept_weights(s, c)[l]));
 }
 
-// The number that one_gather_chunk has gathered for particles h, h + 1, ...
+// The mean that one_gather_chunk has interpolated at particles h, h + 1, ... of a chunk.
 CQ_INLINE Real one_sum(const Stencils *st, const int h) {
   Real four[4];
   quads_load(st->records + h, SUM, four);
@@ -156,8 +160,8 @@ CQ_INLINE Real one_sum(const Stencils *st, const int h) {
 
 // ---- passes over particles ------------------------------------------------------------------------------------------
 
-// (E101) At the start of a solve, over a range: keeps weights and nodes of its particles for all passes, and scatters
-// V.
+// (E101) At the start of a solve, over a range: keeps B-spline weights and stencil nodes of its particles for all
+// passes, and scatters their volumes V. in: the state before the step.
 static void dilatation_solve_open(cq_scene *s, const cq_slice *in, int32_t range) {
   const Strides strides = strides_of(s->arrangement);
   OneScatter to;
@@ -174,8 +178,8 @@ static void dilatation_solve_open(cq_scene *s, const cq_slice *in, int32_t range
   one_flush(&to, &strides);
 }
 
-// (E101) First pass of a product over a range: keeps the rate C of each particle by vector `from`, and scatters V tr C
-// to the nodes.
+// (E101) First pass of the averaging, over a range: keeps the rate C of each particle, gathered from vector `from`
+// (cq_grid_vector), and scatters V tr C to the nodes. in: the state before the step.
 static void dilatation_solve_first(cq_scene *s, const cq_slice *in, int32_t range, int32_t from) {
   const Strides strides = strides_of(s->arrangement);
   OneScatter to;
@@ -196,8 +200,8 @@ static void dilatation_solve_first(cq_scene *s, const cq_slice *in, int32_t rang
   one_flush(&to, &strides);
 }
 
-// (E101) Second pass of a product over a range: gathers the means of dilatation at its particles and scatters V times
-// them, since the average is taken twice.
+// (E101) Second pass of the averaging, over a range: interpolates the means at its particles and scatters V times them
+// to the nodes, since the average is taken twice.
 static void dilatation_solve_again(cq_scene *s, const cq_slice *in, int32_t range) {
   const Strides strides = strides_of(s->arrangement);
   OneScatter to;
@@ -213,7 +217,8 @@ static void dilatation_solve_again(cq_scene *s, const cq_slice *in, int32_t rang
   one_flush(&to, &strides);
 }
 
-// (E101) Sets rate to C~ of particles h, h + 1, ... of chunk c, after 2 a - b was gathered into st.
+// (E101) Sets rate to C~, the rate C with its averaged dilatation, of particles h, h + 1, ... of chunk c. st: records
+// into which 2 a - b, the result of both averages, was gathered.
 CQ_INLINE void averaged_affine(const cq_scene *s, const Matter *matter, const int32_t c, const Stencils *st,
                                const int h, Real rate[CQ_DIM][CQ_DIM]) {
   load_matrix(dilatation_solve_of(s, c), SOLVED_RATE, h, rate);
@@ -221,16 +226,16 @@ CQ_INLINE void averaged_affine(const cq_scene *s, const Matter *matter, const in
   EACH(i) rate[i][i] -= more;
 }
 
-// Keeps b = V K, up to a factor, of particles h, h + 1, ... of chunk c for dilatation_solve_last; sets number[h ...]
-// to its trace times the averaged share, for the nodes.
+// Keeps b, V K up to a factor (K the stress), of particles h, h + 1, ... of chunk c for dilatation_solve_last; sets
+// number[h ...] to its trace times the share of dilatation that is averaged, which the caller scatters to the nodes.
 CQ_INLINE void keep_stress(const cq_scene *s, const Matter *matter, const int32_t c, const int h,
                            const Real b[CQ_DIM][CQ_DIM], real number[CQ_CHUNK]) {
   store_matrix(dilatation_solve_of(s, c), SOLVED_RATE, h, b);
   r_store(number + h, averaged_of(matter, h).share * trace_of(b));
 }
 
-// (E101) Last pass of a product over a range: scatters to the nodes the kept stress, with the averaged part of its
-// trace.
+// (E101) Last pass of the averaging, over a range: scatters to the nodes the stress that keep_stress has kept, with the
+// averaged part of its trace. in: the state before the step.
 static void dilatation_solve_last(cq_scene *s, const cq_slice *in, int32_t range) {
   const Strides strides = strides_of(s->arrangement);
   Scatter to;
@@ -253,17 +258,17 @@ static void dilatation_solve_last(cq_scene *s, const cq_slice *in, int32_t range
   scatter_end(&to, &strides);
 }
 
-// ---- loops that are the same with and without -----------------------------------------------------------------------
+// ---- loops that are the same with and without averaging -------------------------------------------------------------
 
-// where what particles give goes: nodes, or their means
+// a scatter to nodes: of vectors, or, where dilatations are averaged, of one number per node
 typedef struct {
   Scatter all;
   OneScatter one;
   real number[CQ_CHUNK] __attribute__((aligned(64)));
 } SlopeScatter;
 
-// Begins the scatter of a range in an implicit loop: of one number a node where dilatations are averaged, else of
-// vectors.
+// Begins the scatter of a range's stress, or product with the tangent, to the nodes: one number per node where
+// dilatations are averaged, else vectors.
 CQ_INLINE void slopes_begin(SlopeScatter *to, const cq_scene *s, const int32_t range) {
   if (s->model->averages_dilatation)
     one_begin(&to->one, s, range);
@@ -271,8 +276,8 @@ CQ_INLINE void slopes_begin(SlopeScatter *to, const cq_scene *s, const int32_t r
     scatter_begin(&to->all, s, range);
 }
 
-// Scatters what slope_give has prepared for chunk c: one number a particle where dilatations are averaged, else
-// vectors.
+// Scatters what slope_give has prepared for the particles of chunk c: one number each where dilatations are averaged,
+// else vectors.
 CQ_INLINE void slopes_scatter(const cq_scene *s, SlopeScatter *to, const Strides *strides, const int32_t c,
                               const Stencils *st) {
   if (s->model->averages_dilatation)
@@ -281,7 +286,7 @@ CQ_INLINE void slopes_scatter(const cq_scene *s, SlopeScatter *to, const Strides
     scatter_chunk(&to->all, strides, st);
 }
 
-// Ends the scatter of a range: adds the rows that it still holds to the grid.
+// Ends the scatter of a range: adds the sums at the nodes around the last cell to the slab.
 CQ_INLINE void slopes_end(const cq_scene *s, SlopeScatter *to, const Strides *strides) {
   if (s->model->averages_dilatation)
     one_flush(&to->one, strides);
@@ -289,8 +294,8 @@ CQ_INLINE void slopes_end(const cq_scene *s, SlopeScatter *to, const Strides *st
     scatter_end(&to->all, strides);
 }
 
-// Gathers what rates_of reads, for chunk c: rates of its particles by vector `at` over nodes, or means of dilatation
-// where these are averaged.
+// Gathers what rates_of reads for the particles of chunk c into the records of st: sums over vector `at`
+// (cq_grid_vector), or the means of dilatation where these are averaged.
 CQ_INLINE void rates_gather(const cq_scene *s, Stencils *st, const int32_t at, const Strides *strides,
                             const int32_t c) {
   if (s->model->averages_dilatation)
@@ -299,15 +304,15 @@ CQ_INLINE void rates_gather(const cq_scene *s, Stencils *st, const int32_t at, c
     gather_chunk(st, grid_vector(s, at), strides);
 }
 
-// a chunk in such a loop
+// a chunk in a loop over particles
 typedef struct {
   const cq_scene *s;
   const Matter *matter;
   int32_t c;
 } Chunk;
 
-// Sets rate to the affine velocity of particles h, h + 1, ... of a chunk by the gathered vector, C~ where dilatations
-// are averaged (E101), and arm to the position of their middle node.
+// Sets rate to the rate C of particles h, h + 1, ... of a chunk by what rates_gather has gathered, C~ where dilatations
+// are averaged (E101); and arm to the position of their stencil's middle node from the particle [cells].
 CQ_INLINE void rates_of(const Chunk *k, const Stencils *st, const int h, Real arm[CQ_DIM],
                         Real rate[CQ_DIM][CQ_DIM]) {
   const real *state = k->matter->state;
@@ -320,8 +325,8 @@ CQ_INLINE void rates_of(const Chunk *k, const Stencils *st, const int h, Real ar
   averaged_affine(k->s, k->matter, k->c, st, h, rate);
 }
 
-// Prepares what particles h, h + 1, ... of a chunk give their nodes: w b (o + arm), or the trace of b alone where
-// dilatations are averaged.
+// Prepares what particles h, h + 1, ... of a chunk scatter for a stress b: w b (o + arm) for the node at offset o from
+// the middle node; or the trace of b alone where dilatations are averaged.
 CQ_INLINE void slope_give(const Chunk *k, Stencils *st, const int h, const Real arm[CQ_DIM],
                           const Real b[CQ_DIM][CQ_DIM], SlopeScatter *to) {
   if (k->s->model->averages_dilatation)

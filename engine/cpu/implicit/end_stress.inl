@@ -1,5 +1,5 @@
-// end_stress: what a step of backward Euler asks of materials, on the grid of the world and on reference grids: stress
-// and energy at F^, and their second derivative.
+// end_stress: what an implicit step asks of materials, on the spatial grid and on reference grids: energy and stress at
+// F^, the deformation gradient at the end of the step, and their derivative.
 
 enum {
   MATRIX = CQ_DIM * CQ_DIM,
@@ -24,8 +24,8 @@ CQ_INLINE void load_sigma_matrix(const Matter *m, const int h, Real sigma[CQ_DIM
   EACH(i) EACH(j) sigma[i][j] = r_load(m->actuation + (SIGMA + sym_at(i, j)) * CQ_CHUNK + h);
 }
 
-// (E80) Sets p to P(F^) of particles h, h + 1, ..., each of its material, with Maxwell branches and the actuation's F^
-// sigma, and psi to the energy density. trial: F^.
+// (E80) Sets p to the first Piola-Kirchhoff stress P(F^) of particles h, h + 1, ... of a chunk, each of its material,
+// with Maxwell branches and actuation (F^ sigma), and psi to the energy density. trial: F^.
 CQ_RARE void end_stress_of(const Matter *m, const int h, const Real trial[CQ_DIM][CQ_DIM], Real p[CQ_DIM][CQ_DIM],
                       Real *psi) {
   *psi = r_set((real)0);
@@ -47,7 +47,8 @@ CQ_RARE void end_stress_of(const Matter *m, const int h, const Real trial[CQ_DIM
   *psi += (real)0.5 * mat_dot(trial, fs);
 }
 
-// (E83) Sets out to the tensor of particles h, h + 1, ... of a chunk, {TENSOR, 16}, times the matrix y.
+// (E83) Sets out to the product of the tensors of particles h, h + 1, ... of a chunk with a matrix y. tensor: packed,
+// symmetric over matrices, {TENSOR, 16}.
 CQ_INLINE void tensor_multiply(const real *tensor, const int h, const Real y[CQ_DIM][CQ_DIM],
                                Real out[CQ_DIM][CQ_DIM]) {
   CQ_UNROLL for (int row = 0; row < MATRIX; row++) {
@@ -58,7 +59,7 @@ CQ_INLINE void tensor_multiply(const real *tensor, const int h, const Real y[CQ_
   }
 }
 
-// The packed tensors {TENSOR, 16} of the particles of chunk c, as tensors() has set them.
+// The packed tensors {TENSOR, 16} of the particles of chunk c, second derivatives of their potential (tensors).
 CQ_INLINE const real *tensor_of_chunk(const cq_scene *s, const int32_t c) {
   return (const real *)s->implicit.tensor + AT(c, TENSOR, 0);
 }
@@ -69,9 +70,9 @@ CQ_INLINE const real *tensor_of_chunk(const cq_scene *s, const int32_t c) {
 #define ENTRIES_EACH(row, column)                                                                                      \
   CQ_UNROLL for (int row = 0; row < MATRIX; row++) CQ_UNROLL for (int column = 0; column <= row; column++)
 
-// (E83) Sets t to the tensor of a neo-Hookean particle, C -> dP(C F) F^T at F^ = A F. Its P = mu F + p cof(F) has the
-// derivative mu dF + p dcof + s <cof, dF> cof, and with cof(A F) = cof(A) cof(F) little is left of F. dcof(A; C) is
-// the sum over m, n of eps_abm eps_jln A_mn C_bl.
+// (E83) Sets t to the packed tensor C -> dP(C F) F^T of neo-Hookean particles at F^ = A F, A = a and F = f. Its P = mu
+// F + p cof(F) has the derivative mu dF + p dcof + s <cof, dF> cof, and with cof(A F) = cof(A) cof(F) little is left of
+// F. dcof(A; C) is the sum over m, n of eps_abm eps_jln A_mn C_bl.
 CQ_INLINE void neo_hookean_tensor(const MaterialPoint *at, const Real a[CQ_DIM][CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
                                   Real t[TENSOR]) {
   const int power = material_power(at->law);
@@ -104,8 +105,8 @@ CQ_INLINE void neo_hookean_tensor(const MaterialPoint *at, const Real a[CQ_DIM][
   }
 }
 
-// (E83) Sets t to the tensor of a particle, C -> dP(C F) F^T at F^ = A F, A = a and F = f: of any law and the Maxwell
-// branches beside it, direction by direction; of neo-Hookean material at once.
+// (E83) Sets t to the packed tensor C -> dP(C F) F^T of particles of one law with its Maxwell branches, at F^ = A F, A
+// = a and F = f: in closed form for neo-Hookean material, else by one derivative for each entry of C.
 CQ_RARE void law_tensor(const MaterialPoint *at, const Real a[CQ_DIM][CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
                         Real t[TENSOR]) {
   if (at->law->kind == CQ_MATERIAL_NEO_HOOKEAN && !at->law->branches) {
@@ -123,8 +124,8 @@ CQ_RARE void law_tensor(const MaterialPoint *at, const Real a[CQ_DIM][CQ_DIM], c
   }
 }
 
-// (E83) Sets t to the tensors of particles h, h + 1, ..., each of its material, at F^ = A F, A = a and F = f;
-// actuation adds the map C -> C F sigma F^T.
+// (E83) Sets t to the packed tensors C -> dP(C F) F^T of particles h, h + 1, ... of a chunk, each of its material, at
+// F^ = A F, A = a and F = f; actuation adds the map C -> C F sigma F^T.
 CQ_RARE void tensor_of(const Matter *m, const int h, const Real a[CQ_DIM][CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
                          Real t[TENSOR]) {
   Real trial[CQ_DIM][CQ_DIM];
@@ -148,7 +149,7 @@ CQ_RARE void tensor_of(const Matter *m, const int h, const Real a[CQ_DIM][CQ_DIM
     if (row / CQ_DIM == column / CQ_DIM) t[tensor_at(row, column)] += turned[row % CQ_DIM][column % CQ_DIM];
 }
 
-// entries (a, b) of a node's block in each part of the diagonal
+// entries (a, b) of a node's diagonal block of H that each part of it has
 static const int diagonal_entry[DIAGONAL_PARTS][3][2] = {
 #if CQ_DIM == 2
     {{0, 0}, {1, 1}, {0, 1}},

@@ -14,8 +14,8 @@ enum {
   PANEL = 48,                // columns of a dense factor at a time
 };
 
-// The node that lies beside another one of a body by offset k of the square, or cube, of five nodes around it, of which
-// the middle one is 12 or 62; -1: outside of the body's grid.
+// The node at offset k from a node of a body, or -1 where that is outside of the body's grid. k numbers the square, or
+// cube, of five nodes a side around the node, the last axis fastest: 12 in 2D, or 62 in 3D, is the node itself.
 int64_t cq_factor_near(const cq_body *body, int32_t dim, int64_t node, int k) {
   const int side = 2 * REACH + 1, before = dim == 3 ? k / side : k;
   const int way[3] = {before / side, before % side, k % side};
@@ -43,14 +43,14 @@ typedef struct box {
   int64_t low[3], high[3];   // both inside
 } box;
 
-// The number of the node at lattice place `at` of the builder's body.
+// The number of the node at lattice coordinates `at` of the builder's present body.
 static int64_t node_at(const builder *b, const int64_t at[3]) {
   int64_t node = b->body->first;
   for (int i = 0; i < b->dim; i++) node += at[i] * b->body->stride[i];
   return node;
 }
 
-// Moves `at` to the next place of a box, and returns 1; 0 after the last.
+// Moves `at` to the next lattice place of a box, the last axis fastest, and returns 1; returns 0 after the last one.
 static int next_place(const builder *b, const box *within, int64_t at[3]) {
   for (int i = b->dim - 1; i >= 0; i--) {
     if (++at[i] <= within->high[i]) return 1;
@@ -59,7 +59,7 @@ static int next_place(const builder *b, const box *within, int64_t at[3]) {
   return 0;
 }
 
-// The number of nodes with mass within a box of the lattice.
+// The number of nodes with mass in a box of the lattice of the builder's present body.
 static int64_t count_active(const builder *b, const box *within) {
   int64_t at[3], count = 0;
   memcpy(at, within->low, sizeof at);
@@ -68,7 +68,7 @@ static int64_t count_active(const builder *b, const box *within) {
   return count;
 }
 
-// Makes the nodes with mass of a box the next front of the factor. Without memory b->failed is 1.
+// Appends a front to the factor: the nodes with mass of a box, eliminated together. Without memory b->failed is 1.
 static void add_front(builder *b, const box *within) {
   cq_factor *f = b->f;
   int64_t at[3];
@@ -96,8 +96,8 @@ static void add_front(builder *b, const box *within) {
   front->own = f->count - front->first;
 }
 
-// Orders the nodes of a box by nested dissection, as fronts: two halves, and then the planes between them, which no
-// particle reaches across.
+// Orders the nodes with mass of a box by nested dissection, and appends them to the factor as fronts: first both halves
+// of the box, then the two planes of nodes between them, across which no particle couples nodes.
 static void dissect(builder *b, const box *within) {
   int64_t count = 0, longest = 0;
   int axis = 0;
@@ -129,8 +129,9 @@ static void dissect(builder *b, const box *within) {
 // Compares two int32_t for qsort: below 0, 0 or above 0.
 static int ascending(const void *a, const void *b) { return *(const int32_t *)a - *(const int32_t *)b; }
 
-// Lists the rows below each front of the factor: later nodes that its own nodes touch, and those of the fronts before
-// it that it absorbs. Sets the parents of fronts, and adds the operations of the factor to work. CQ_OK or CQ_MEMORY.
+// Symbolic factorisation: lists the rows below each front, the later nodes that its own nodes are coupled to and those
+// that its child fronts pass on. Links each front to its parent, and adds the factor's floating-point operations to
+// *work. CQ_OK or CQ_MEMORY.
 static cq_status find_rows(cq_factor *f, const cq_body *bodies, int32_t dim, double *work) {
   int32_t *mark = cq_alloc((size_t)f->count, sizeof *mark, "implicit steps"),
           *found = cq_alloc((size_t)f->count, sizeof *found, "implicit steps"),
@@ -203,8 +204,8 @@ static void free_arrays(cq_factor *f) {
 // Frees all that a factor holds, and leaves it empty.
 void cq_factor_destroy(cq_factor *f) { free_arrays(f); }
 
-// Orders the nodes with mass by nested dissection and allocates the factor; one that would be too large has a count of
-// 0. active {node_count}: 1 for nodes with mass. CQ_OK or CQ_MEMORY.
+// Orders the nodes with mass of all bodies for elimination, by nested dissection, and allocates the factor f. Where the
+// factor would be too large, f is left with count 0. active {node_count}: 1 for nodes with mass. CQ_OK or CQ_MEMORY.
 cq_status cq_factor_order(cq_factor *f, const cq_body *bodies, int32_t body_count, int64_t node_count, int32_t dim,
                           const uint8_t *active) {
   // beyond these, conjugate gradients with the blocks of nodes are quicker: 648 nodes in space take as long by both,
@@ -255,7 +256,7 @@ cq_status cq_factor_order(cq_factor *f, const cq_body *bodies, int32_t body_coun
 
 // ---- dense fronts ---------------------------------------------------------------------------------------------------
 
-// Cholesky factorisation of the first `own` columns of a symmetric matrix a {all, all}, stored as its lower part by
+// Cholesky factorisation of the first `own` columns of a symmetric matrix a {all, all}, its lower triangle stored by
 // columns; the Schur complement stays in the other columns. Returns 1, or 0 where the matrix is not positive definite.
 static int factor_front(double *a, int own, int all) {
   for (int j = 0; j < own; j += PANEL) {
@@ -279,7 +280,8 @@ static int factor_front(double *a, int own, int all) {
   return 1;
 }
 
-// The place of position p among the rows of a front: own ones first, then those below.
+// The row, counted in nodes, that position p of the elimination order has in a front's dense matrix: its own nodes come
+// first, then those below.
 static int32_t index_in(const cq_factor *f, const cq_front *front, int32_t p) {
   if (p < front->first + front->own) return p - front->first;
   int32_t low = 0, high = front->below - 1;
@@ -292,7 +294,8 @@ static int32_t index_in(const cq_factor *f, const cq_front *front, int32_t p) {
   return front->own + low;
 }
 
-// Copies the entries of f->block in the columns of a front into the front's matrix a {all, all}, by columns.
+// Copies the entries of f->block in the columns of a front's own nodes to its dense matrix a {all, all}, stored by
+// columns.
 static void take_entries(const cq_factor *f, const cq_body *bodies, const cq_front *front, double *a, int all) {
   const int32_t dim = f->dim, offsets = cq_factor_offsets(dim);
   const int half = offsets - 1;
@@ -312,7 +315,7 @@ static void take_entries(const cq_factor *f, const cq_body *bodies, const cq_fro
     }
 }
 
-// Adds the Schur complement of front number `child` to the matrix a {all, all} of the front that absorbs it.
+// Adds the Schur complement that front number `child` has left to the dense matrix a {all, all} of `front`, its parent.
 static void take_child(cq_factor *f, const cq_front *front, int32_t child, double *a, int all) {
   const cq_front *c = &f->front[child];
   const int dim = f->dim, from = (c->own + c->below) * dim;
@@ -328,8 +331,8 @@ static void take_child(cq_factor *f, const cq_front *front, int32_t child, doubl
     }
 }
 
-// Computes the factor of the matrix in f->block. Returns 1, or 0 where the matrix is not positive definite, and there
-// is no factor.
+// Computes the Cholesky factor of the matrix in f->block, front by front. Returns 1, or 0 where the matrix is not
+// positive definite: there is no factor then.
 int cq_factor_make(cq_factor *f, const cq_body *bodies) {
   const int dim = f->dim;
   for (int32_t k = 0; k < f->fronts; k++) {
@@ -345,12 +348,12 @@ int cq_factor_make(cq_factor *f, const cq_body *bodies) {
   return 1;
 }
 
-// The entries {dim} of f->x at row i below a front.
+// The address of the numbers {dim} in f->x of the i-th node below a front.
 static double *x_below(const cq_factor *f, const cq_front *front, int32_t i) {
   return f->x + (size_t)f->row[front->rows + i] * (size_t)f->dim;
 }
 
-// Replaces f->x, the right side {count, dim}, by the solution: forward through the fronts, then back.
+// Solves with the factor, front by front: replaces the right side f->x {count, dim} by the solution.
 void cq_factor_solve(cq_factor *f) {
   const int dim = f->dim;
   const size_t node = (size_t)dim * sizeof *f->x;

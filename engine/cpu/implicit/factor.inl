@@ -1,8 +1,9 @@
-// factor: between the vectors and contacts of nodes and the factor of the second derivative on reference grids
-// (factor.c), which is in double: the matrix on what contacts leave free, and right sides.
+// factor: copies between the solve's vectors over nodes and the Cholesky factor of H on reference grids (factor.c),
+// which is in double: the matrix, projected onto what contacts leave free, and right sides.
 
-// Notes which nodes of a block contacts may hold. Adds to the sum CHANGED how many are held otherwise than when this
-// was asked before.
+// Sets f->held, for the nodes of a block, to their entries in the block's list of constrained nodes, 0: not in it. Adds
+// to sum[CQ_SUM_CHANGED] how many nodes have other active contacts than at the last call, which make an old factor
+// useless.
 static void factor_mark(cq_scene *s, int32_t block, double *sum) {
   cq_factor *f = &s->implicit.factor;
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
@@ -18,8 +19,8 @@ static void factor_mark(cq_scene *s, int32_t block, double *sum) {
   }
 }
 
-// Sets free to the directions that contacts leave free at a position of the factor, and returns 1; returns 0 where no
-// contact holds it.
+// Sets free to the directions that contacts leave free for the node at a position of the elimination order, and returns
+// 1; returns 0 where no contact holds the node.
 static int factor_freedom(const cq_scene *s, const int32_t position, Freedom *free) {
   const int64_t held = s->implicit.factor.held[position];
   real still[CQ_DIM] = {0};
@@ -31,8 +32,8 @@ static int factor_freedom(const cq_scene *s, const int32_t position, Freedom *fr
   return 1;
 }
 
-// Removes from the block a between two nodes the directions that are held at either. row, column: what is free at each
-// node; NULL: all.
+// Projects a, the block of the Hessian H between two nodes, onto their free directions: `row` of the node of its rows,
+// `column` of the node of its columns; NULL: all are free.
 static void factor_project(const Freedom *row, const Freedom *column, real a[CQ_DIM][CQ_DIM]) {
   real t[CQ_DIM][CQ_DIM];
   if (row) {
@@ -50,9 +51,9 @@ static void factor_project(const Freedom *row, const Freedom *column, real a[CQ_
   EACH(i) EACH(j) a[i][j] = t[i][j];
 }
 
-// Completes the diagonal block a of a node, which has the tensors: adds inertia, friction, and `shift` times its
-// largest entry. free: what contacts leave free, NULL: all; along held directions only the largest entry of its
-// diagonal stays.
+// Completes a, the sum of the tensors in the diagonal block of the Hessian H of the node at a position: adds inertia,
+// friction, and shift times its largest entry. free: the node's free directions, NULL: all; along held directions only
+// the largest entry of its diagonal stays.
 static void factor_diagonal(const cq_scene *s, const int32_t position, const Freedom *free, const double shift,
                             real a[CQ_DIM][CQ_DIM]) {
   const cq_factor *f = &s->implicit.factor;
@@ -72,8 +73,9 @@ static void factor_diagonal(const cq_scene *s, const int32_t position, const Fre
   EACH(i) EACH(j) a[i][j] += largest * ((real)(i == j) - free->free[i][j]);
 }
 
-// Copies the matrix on what contacts leave free into f->block, for the positions that are share number `share` of
-// `shares`. shift: part of each node's diagonal that is added.
+// Copies the Hessian H, projected onto what contacts leave free, to the factor's matrix f->block: a worker's share of
+// the positions, every shares-th from number `share` on. shift: part of each node's largest entry that its diagonal
+// gets.
 static void factor_take(cq_scene *s, int32_t share, int32_t shares, double shift) {
   const cq_factor *f = &s->implicit.factor;
   const int64_t nodes = s->reference.node_count;
@@ -101,7 +103,7 @@ static void factor_take(cq_scene *s, int32_t share, int32_t shares, double shift
   }
 }
 
-// Sets the factor's right side for a block of nodes from REST.
+// Copies REST, the residual of the linear system, of a block's nodes to f->x, as the factor's right side.
 static void factor_load(cq_scene *s, int32_t block) {
   const cq_factor *f = &s->implicit.factor;
   const real *rest = grid_vector(s, CQ_GRID_REST);
@@ -110,7 +112,8 @@ static void factor_load(cq_scene *s, int32_t block) {
       if (f->position[node] >= 0) EACH(i) f->x[(int64_t)f->position[node] * CQ_DIM + i] = (double)rest[4 * node + i];
 }
 
-// Sets CONDITIONED on a block of nodes to the factor's solution, and adds its product with REST to the sum SQUARE.
+// Copies the factor's solution f->x to CONDITIONED on a block of nodes, and adds REST . CONDITIONED to
+// sum[CQ_SUM_SQUARE].
 static void factor_store(cq_scene *s, int32_t block, double *sum) {
   const cq_factor *f = &s->implicit.factor;
   const real *rest = grid_vector(s, CQ_GRID_REST);

@@ -1,23 +1,23 @@
 // friction: Coulomb friction at the nodes of implicit steps (E94, E95). It follows from the impulse by which a wall
-// presses, which follows from the velocities: Newton's method holds the impulses for an iteration and takes them anew
-// for the next; the adjoint lets what they depend on act on the node, by a solution that leans out of what is free.
+// presses, which follows from the velocities. Newton's method keeps the impulses during an iteration, and computes them
+// again for the next; in the adjoint their dependence gives the solution a part along held directions (lean).
 
-// Does Coulomb friction act at a contact? 1 where a wall with friction presses, else 0. A wall that has let go has no
-// impulse from the next update on.
+// Does Coulomb friction act at a contact? 1 where its wall has friction and presses, else 0. A wall that has let go has
+// no impulse from the next call of press() on.
 CQ_INLINE int has_friction(const cq_scene *s, const NodeContact *c) {
   return c->impulse > (real)0 && contact_kind(s, c) == CQ_CONTACT_FRICTION;
 }
 
-// (E94) Friction at a contact of a node with velocity v: sets out to its sliding velocity and the direction of the
-// force (slide).
+// (E94) Sets out to the state of sliding of a node with velocity v along the wall of contact c: the sliding velocity,
+// and from it direction, slope and potential of the smoothed friction.
 CQ_INLINE void slide_at(const cq_scene *s, const NodeContact *c, const real v[CQ_DIM], Slide *out) {
   real w[CQ_DIM];
   contact_velocity(s, c, w);
   slide(s->model->integrator.stick_velocity, c->normal, w, v, out);
 }
 
-// (E94) Returns the potential of friction at a node with velocity v, of all its contacts; sets force to its derivative
-// by v.
+// (E94) Returns the friction potential of node n with velocity v, the sum over its contacts; sets force to its
+// derivative by v. h: the block's list of constrained nodes, to which n belongs.
 CQ_INLINE real friction_node(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                              const real v[CQ_DIM],
                         real force[CQ_DIM]) {
@@ -35,7 +35,8 @@ CQ_INLINE real friction_node(const cq_scene *s, const cq_constrained_nodes *h, c
   return potential;
 }
 
-// (E94) Sets out to the second derivative of friction's potential at a node with velocity v, times x.
+// (E94) Sets out to the second derivative of the friction potential of node n with velocity v, times x. Where
+// s->implicit.secant is set, the slope of friction is that of its chord from rest.
 CQ_INLINE void friction_product(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                                 const real v[CQ_DIM],
                            const real x[CQ_DIM], real out[CQ_DIM]) {
@@ -53,8 +54,8 @@ CQ_INLINE void friction_product(const cq_scene *s, const cq_constrained_nodes *h
   }
 }
 
-// (E94) Sets the impulse by which each wall with friction presses on the nodes of a block, from the residual `from` at
-// VELOCITY. Adds the change of the potential to the sum ENERGY.
+// (E94) Sets the impulses by which walls with friction press on the nodes of a block, from vector `from`, a residual at
+// VELOCITY. Adds the change that this makes to the friction potential to sum[CQ_SUM_ENERGY].
 static void press(cq_scene *s, const int32_t block, const int32_t from, double *sum) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; k < h->count; k++) {
@@ -74,7 +75,7 @@ static void press(cq_scene *s, const int32_t block, const int32_t from, double *
   }
 }
 
-// Adds the potential of friction of a block's nodes at the velocities `at` to the sum ENERGY.
+// Adds the friction potential of a block's nodes at the velocities in vector `at` to sum[CQ_SUM_ENERGY].
 static void friction_energy(const cq_scene *s, const int32_t block, const int32_t at, double *sum) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; s->model->walls_have_friction && k < h->count; k++) {
@@ -84,7 +85,7 @@ static void friction_energy(const cq_scene *s, const int32_t block, const int32_
   }
 }
 
-// Adds the force of friction at the velocities `at` to vector `to`, a residual there, on a block.
+// Adds the friction forces of a block's nodes at the velocities in vector `at` to vector `to`, a residual there.
 static void friction_residual(cq_scene *s, const int32_t block, const int32_t to, const int32_t at) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; s->model->walls_have_friction && k < h->count; k++) {
@@ -95,8 +96,8 @@ static void friction_residual(cq_scene *s, const int32_t block, const int32_t to
   }
 }
 
-// Adds the product of friction's second derivative with vector `from` to PRODUCT on a block; adds its product with
-// `from` to the sum DOT.
+// Adds the second derivative of the friction potential at VELOCITY, times vector `from`, to PRODUCT on a block's nodes,
+// and its dot product with `from` to sum[CQ_SUM_DOT].
 static void friction_multiply(cq_scene *s, const int32_t block, const int32_t from, double *sum) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; s->model->walls_have_friction && k < h->count; k++) {
@@ -111,7 +112,8 @@ static void friction_multiply(cq_scene *s, const int32_t block, const int32_t fr
   }
 }
 
-// Adds the second derivative of friction at a node to its diagonal block.
+// Adds the second derivative of the friction potential of node n at VELOCITY to `block`, the node's diagonal block of
+// the Hessian H.
 static void friction_block(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                            real block[CQ_DIM][CQ_DIM]) {
   const real *v = grid_vector(s, CQ_GRID_VELOCITY) + 4 * n->node;
@@ -125,8 +127,8 @@ static void friction_block(const cq_scene *s, const cq_constrained_nodes *h, con
 
 #if !defined(CQ_REAL_DUAL)
 
-// Sets row to l, by which the impulse lambda = l.r of contact k follows from the residual r of its node: the normal
-// where no other wall holds the node.
+// Sets row to l of lambda = l . r, by which the impulse lambda of contact k of node n follows from the node's residual
+// r: the wall's normal where no other wall holds the node.
 static void impulse_row(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
                         real row[CQ_DIM]) {
   const NodeContact *c = node_contact(h, n, k);
@@ -142,9 +144,9 @@ static void impulse_row(const cq_scene *s, const cq_constrained_nodes *h, const 
 static void impulse_to_residual(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                                 real out[CQ_DIM]);
 
-// (E95, E97) Adds to STEP, a solution on what is free, the part along held directions that friction and impulses have:
-// what the impulses of walls get, along what each impulse depends on. DIRECTION keeps that part, so that straighten()
-// can take it off again.
+// (E95, E97) Adds to STEP, the adjoint's solution in the free directions, its part along held directions: the gradient
+// of each wall's pressing impulse, times the vector by which that impulse follows from the residual (impulse_row), and
+// the gradients of impulses that readouts ask for. DIRECTION keeps the part, which straighten() subtracts again.
 static void lean(cq_scene *s, int32_t block) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *to = grid_vector(s, CQ_GRID_DIRECTION), *step = grid_vector(s, CQ_GRID_STEP);
@@ -169,7 +171,7 @@ static void lean(cq_scene *s, int32_t block) {
   }
 }
 
-// Takes what lean() has added off STEP again.
+// Subtracts from STEP, on a block's nodes, the part along held directions that lean() has added.
 static void straighten(cq_scene *s, int32_t block) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; k < h->count; k++) {
@@ -178,8 +180,8 @@ static void straighten(cq_scene *s, int32_t block) {
   }
 }
 
-// (E95) Adjoint of friction at one contact of a node with velocity v, from the solution y in the free directions: adds
-// to the gradients of the coefficient and of the wall's velocity.
+// (E95) Adjoint of friction at contact c of a node with velocity v, from y, the adjoint's solution in the free
+// directions: adds to grad the gradients of the coefficient of friction and of the wall's velocity.
 static void friction_adj(const cq_scene *s, const NodeContact *c, const real v[CQ_DIM], const real y[CQ_DIM],
                     ContactGrad *grad) {
   const real friction = friction_of(s, c->wall);

@@ -1,16 +1,17 @@
-// impulse: what walls and pins give to the nodes that they hold in implicit steps (E96), and its adjoint (E97). It is
-// what is left of the residual there, by the shares of the walls; so it depends on all that the residual depends on.
+// impulse: the impulses that walls and pins give to the nodes they hold in implicit steps (E96), a readout, with the
+// adjoint (E97). A contact's impulse is its share of the node's residual, and depends on all that the residual does.
 
-// (E96) The factor that turns the residual of a held node into an impulse: exp(-a dt), since the velocity it makes is
-// damped within the step; dt / h = 2 for the midpoint rule; 1 without inertia.
+// (E96) The factor that turns the residual of a held node into an impulse: exp(-a dt) for backward Euler, since damping
+// acts in the step on the velocity it makes; dt / h = 2 for the midpoint rule, solved over h = dt / 2; 1 without
+// inertia.
 CQ_INLINE real impulse_part(const cq_scene *s) {
   const real parts = (real)(s->model->dt / cq_solve_seconds(s->model));
   return s->model->integrator.statics ? (real)1 : parts * solve_decay(s);
 }
 
-// (E125) Of the midpoint rule: sets beyond to the velocity by which a node would go on after the middle of the step,
-// and returns a weight. What contacts hold of it they take by an impulse, which as a part of the residual is weight
-// times this velocity. Returns 0 for backward Euler.
+// (E125) For the midpoint rule: sets beyond to the velocity that node n goes on with after the middle of the step, if
+// nothing holds it. Contacts take its held part by an impulse: it counts like a residual of the returned weight times
+// beyond. For backward Euler and without inertia both are 0.
 CQ_INLINE real impulse_beyond(const cq_scene *s, const ConstrainedNode *n, real beyond[CQ_DIM]) {
   EACH(i) beyond[i] = (real)0;
   if (!cq_is_midpoint(s->model) || s->model->integrator.statics) return (real)0;
@@ -18,8 +19,8 @@ CQ_INLINE real impulse_beyond(const cq_scene *s, const ConstrainedNode *n, real 
   return (real)0 - ((const real *)s->reference.mass)[n->node] / impulse_part(s);
 }
 
-// (E96) Sets all to what the contacts of a node share: its residual r with friction, and with what goes on after the
-// middle of the step.
+// (E96) Sets all to the vector at node n that its contacts divide into impulses: the residual r with friction, and for
+// the midpoint rule the velocity after the middle of the step (impulse_beyond).
 CQ_INLINE void impulse_shared(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                               const real r[CQ_DIM], real all[CQ_DIM]) {
   real beyond[CQ_DIM];
@@ -28,8 +29,8 @@ CQ_INLINE void impulse_shared(const cq_scene *s, const cq_constrained_nodes *h, 
   EACH(i) all[i] = all[i] + r[i] + weight * beyond[i];
 }
 
-// (E96) Sets out to a touch of mass 1 whose velocity `after` is the impulse that contact k gives its node in the step;
-// r: the node's residual.
+// (E96) Computes the impulse that contact k gives to node n in the step, from the node's residual r. out: a Touch of
+// mass 1 whose velocity `after` is that impulse, as contact_impulse takes it.
 static void constrained_impulse(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
                          const real r[CQ_DIM], Touch *out) {
   const NodeContact *c = node_contact(h, n, k);
@@ -52,8 +53,8 @@ static void constrained_impulse(const cq_scene *s, const cq_constrained_nodes *h
   }
 }
 
-// (E96) Adds the impulses of the walls on a block's nodes to those of the control step, from RESIDUAL at VELOCITY, if
-// they are read.
+// (E96) Where a readout asks for impulses of walls: adds those on a block's nodes in this step, from RESIDUAL at
+// VELOCITY, to the sums of the control step.
 static void measure_constrained(cq_scene *s, const int32_t block) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; s->impulse_out && k < h->count; k++) {
@@ -72,8 +73,9 @@ static void measure_constrained(cq_scene *s, const int32_t block) {
 
 #if !defined(CQ_REAL_DUAL)
 
-// (E97) Sets impulse to that of contact k (constrained_impulse), and grad to its gradient: grad->normal directly by
-// the normal, grad->after = dL/d(its share of the residual with friction). grad is 0 where nobody reads impulses.
+// (E97) Where gradients of impulses are given: sets impulse to that of contact k (constrained_impulse), and grad to its
+// gradient: grad->normal of the normal where it enters directly, grad->after = dL/d(the contact's share of the residual
+// with friction). Else grad is 0.
 static void constrained_weight(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
                                Touch *impulse,
                         Touch *grad) {
@@ -88,7 +90,7 @@ static void constrained_weight(const cq_scene *s, const cq_constrained_nodes *h,
   EACH(i) grad->after[i] *= part;
 }
 
-// (E97) Sets out to dL/d(residual with friction) of a node, from the gradients of the shares of all its contacts.
+// (E97) Sets out to dL/d(residual with friction) of node n, from the gradients of the impulses of all its contacts.
 static void shares_weight(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                           real out[CQ_DIM]) {
   EACH(i) out[i] = 0;
@@ -105,8 +107,9 @@ static void shares_weight(const cq_scene *s, const cq_constrained_nodes *h, cons
   }
 }
 
-// (E97) Sets out to dL/d(the force of friction on the node at contact k), minus the derivative of friction's
-// potential. It is a part of the contact's own impulse, and the shares of all contacts balance it.
+// (E97) Sets out to dL/d(friction force on node n at contact k), from gradients of impulses; the force is minus the
+// derivative of the friction potential. It is a part of the contact's impulse, and the shares of all contacts balance
+// it.
 static void friction_weight(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
                             real out[CQ_DIM]) {
   Touch impulse, grad;
@@ -116,7 +119,7 @@ static void friction_weight(const cq_scene *s, const cq_constrained_nodes *h, co
   EACH(i) out[i] = grad.after[i] - all[i];
 }
 
-// (E97) Sets out to the gradient of a node's residual, from gradients of impulses.
+// (E97) Sets out to the gradient of node n's residual, from the gradients of the impulses that readouts ask for.
 static void impulse_to_residual(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                                 real out[CQ_DIM]) {
   shares_weight(s, h, n, out);
@@ -133,8 +136,8 @@ static void impulse_to_residual(const cq_scene *s, const cq_constrained_nodes *h
   }
 }
 
-// (E97) Adds to dL/dv of a block's nodes, in TRIAL and RESIDUAL, the gradients of impulses by the velocity itself: of
-// friction, and of the midpoint rule.
+// (E97) Adds to dL/dv of a block's nodes, which TRIAL and RESIDUAL hold, the gradients of impulses by the velocity
+// itself: through the slope of friction, and through the second half of the midpoint rule.
 static void impulse_to_velocity(cq_scene *s, int32_t block) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; k < h->count; k++) {
@@ -164,8 +167,8 @@ static void impulse_to_velocity(cq_scene *s, int32_t block) {
   }
 }
 
-// (E97) Adjoint of the impulse of contact k by what it depends on directly: adds to the gradients of friction, wall
-// velocity and normal in out. Returns the gradient by the logarithm of impulse_part, which depends on damping.
+// (E97) Adjoint of the impulse of contact k of node n by what it depends on directly: adds to out the gradients of
+// friction, wall velocity and normal. Returns the gradient by the logarithm of impulse_part, which depends on damping.
 static real constrained_impulse_adj(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                                     const int k,
                              ContactGrad *out) {
@@ -193,32 +196,33 @@ static real constrained_impulse_adj(const cq_scene *s, const cq_constrained_node
 }
 
 // The shares of a vector x by the normals N of walls that hold a node: lambda = N^+ x, and a wall that holds all has
-// x - N lambda. lambda and force are the gradients of both, {contacts}.
+// x - N lambda. lambda, force {contacts}: the gradients of these two.
 typedef struct {
   const real *x;
   real lambda[64], force[64][CQ_DIM];
 } Shares;
 
-// (E98) Adds the gradient of contact k's normal to out->n, from the shares `of` of a vector and their gradients.
+// (E98) Adjoint of dividing a vector into the shares of node n's contacts: adds the gradient of contact k's normal to
+// out->n. shares: the vector, and the gradients of its shares.
 static void normal_adj(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
-                       const Shares *of,
+                       const Shares *shares,
                        ContactGrad *out) {
   real by_impulse[CQ_DIM] = {0}, rest[CQ_DIM], whole[CQ_DIM] = {0}, free[CQ_DIM] = {0}, row[CQ_DIM];
-  EACH(i) rest[i] = of->x[i];
+  EACH(i) rest[i] = shares->x[i];
   for (int pass = 0; pass < 2; pass++)
     for (int q = 0; q < n->count; q++) {
       const NodeContact *c = node_contact(h, n, q);
       if (!(n->active >> q & 1)) continue;
       if (holds_all(contact_kind(s, c))) {
-        if (pass == 0) EACH(i) whole[i] = free[i] = of->force[q][i];
+        if (pass == 0) EACH(i) whole[i] = free[i] = shares->force[q][i];
         continue;
       }
       real lambda = 0, along = 0;
       impulse_row(s, h, n, q, row);
-      EACH(i) lambda += row[i] * of->x[i];
+      EACH(i) lambda += row[i] * shares->x[i];
       EACH(i) along += row[i] * whole[i];
       if (pass == 0) {
-        EACH(i) by_impulse[i] += of->lambda[q] * row[i];
+        EACH(i) by_impulse[i] += shares->lambda[q] * row[i];
         EACH(i) rest[i] -= lambda * c->normal[i];
       } else {
         EACH(i) free[i] -= along * c->normal[i];
@@ -226,13 +230,13 @@ static void normal_adj(const cq_scene *s, const cq_constrained_nodes *h, const C
     }
   real lambda = 0, turned = 0;
   impulse_row(s, h, n, k, row);
-  EACH(i) lambda += row[i] * of->x[i];
+  EACH(i) lambda += row[i] * shares->x[i];
   EACH(i) turned += row[i] * (by_impulse[i] - whole[i]);
-  EACH(i) out->n[i] += lambda * (of->force[k][i] - by_impulse[i] - free[i]) + turned * rest[i];
+  EACH(i) out->n[i] += lambda * (shares->force[k][i] - by_impulse[i] - free[i]) + turned * rest[i];
 }
 
-// (E98) Adds the gradient of contact k's normal by the contacts' shares of the residual to out->n, of friction and of
-// impulses; y: the solution in the free directions.
+// (E98) Adds to out->n the gradient of contact k's normal through the shares that contacts have of node n's residual:
+// by which walls with friction press, and which are read as impulses. y: the adjoint's solution in free directions.
 static void shares_adj(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
                        const real y[CQ_DIM],
                        ContactGrad *out) {

@@ -4,13 +4,13 @@
 #include <math.h>
 
 enum { PRODUCTS_OF_MATRIX = 10 };             // products with the tensors that take as long as to assemble a matrix
-enum { PRODUCTS_OF_LATTICE = 6 };             // that are made before its matrix is
-enum { PRODUCTS_OF_OLD_FACTOR = 6 };          // with the factor of an iteration before, until there is a new one
+enum { PRODUCTS_OF_LATTICE = 6 };             // products before the coarse lattice is built
+enum { PRODUCTS_OF_OLD_FACTOR = 6 };          // products with the factor of an earlier iteration, before a new one
 static const double matrix_bytes = 1 << 30;   // of an assembled matrix, at most
 static const double loose = 0.2;              // tolerance of a linear system
 
-// Makes an array longer if it has fewer than `wanted` elements of `size` bytes; its contents are then lost. 1, or 0
-// without memory.
+// Makes *array longer if it has fewer than `wanted` elements of `size` bytes; its contents are then lost. *capacity:
+// its elements. Returns 1, or 0 without memory.
 static int reserve(void **array, int64_t *capacity, int64_t wanted, size_t size) {
   if (*capacity >= wanted) return 1;
   *capacity = 0;
@@ -20,8 +20,9 @@ static int reserve(void **array, int64_t *capacity, int64_t wanted, size_t size)
   return *array != NULL;
 }
 
-// Makes room for the matrix of the live arrangement, if it has any: in 2D (matrix.inl), and up to a size. Means of
-// dilatations couple nodes that are too far from each other. CQ_OK or CQ_MEMORY.
+// Allocates the assembled matrix of the Hessian H (E99) for the scene's present order of particles, or frees it where
+// there is none: in 3D, above a size, and where dilatations are averaged, whose means couple distant nodes. CQ_OK or
+// CQ_MEMORY.
 cq_status cq_matrix_reserve(cq_scene *s) {
   cq_implicit *m = &s->implicit;
   const cq_implicit_kernels *k = s->implicit.loops;
@@ -36,7 +37,7 @@ cq_status cq_matrix_reserve(cq_scene *s) {
     return CQ_OK;
   }
   m->places = a->size[0];
-  // a matrix asks for two nodes more to each side
+  // rows of the matrix reach two nodes beyond the window at each side
   m->sweep_guard = 2 * a->size[1] + 8;
   m->sweep_stride = m->places * a->size[1] + 2 * m->sweep_guard;
   if (!m->cell_next) m->cell_next = cq_alloc((size_t)s->chunks * CQ_CHUNK, sizeof *m->cell_next, "implicit steps");
@@ -66,22 +67,23 @@ void cq_matrix_destroy(cq_scene *s) {
   cq_free(m->cell_next);
 }
 
-// In pass `pass` (a cq_dilatation_pass) of averaged dilatations: turns the sums that all ranges gave the nodes into
-// means, between barriers.
+// A pass (cq_dilatation_pass) of averaged dilatation over a worker's nodes, between barriers: turns the sums that all
+// ranges have scattered to them into means.
 static void means(solve *o, int32_t pass) {
   barrier(o);
   for (int b = o->begin; b < o->end; b++) o->k->dilatation_solve_nodes(o->s, b, pass);
   barrier(o);
 }
 
-// (E101) Turns what particles gave the nodes into means, and these into means again: 2 a - b at the nodes.
+// (E101) Averages twice: turns what particles have scattered to the nodes into means a, averages these at the particles
+// for means b, and leaves 2 a - b at the nodes.
 static void mean_again(solve *o) {
   means(o, CQ_DILATATION_MEAN);
   for (int r = o->begin; r < o->end; r++) o->k->dilatation_solve_again(o->s, o->in, r);
   means(o, CQ_DILATATION_AGAIN);
 }
 
-// Once a step, where dilatations are averaged: computes the volumes of nodes.
+// Once a step, where dilatations are averaged: computes the volumes of nodes, which weigh the averages. Else nothing.
 void cq_linear_open(solve *o) {
   if (!o->s->model->averages_dilatation) return;
   barrier(o);
@@ -89,8 +91,8 @@ void cq_linear_open(solve *o) {
   means(o, CQ_DILATATION_VOLUME);
 }
 
-// Before a loop over particles reads the vector `from`: spreads it over reference grids, and where dilatations are
-// averaged, computes the means of its rates.
+// Prepares a loop over particles that reads the vector `from`: on reference grids sets the state that it leads to,
+// which the loop reads; where dilatations are averaged, computes the means of its rates.
 void cq_linear_gather(solve *o, int32_t from) {
   if (cq_is_reference(o->s->model)) {
     for (int b = o->begin; b < o->end; b++) o->k->spread(o->s, b, from);
@@ -101,16 +103,17 @@ void cq_linear_gather(solve *o, int32_t from) {
   mean_again(o);
 }
 
-// After a loop over particles of a product or residual, where dilatations are averaged: scatters the rest of the
-// stress to the nodes. Else nothing.
+// After a loop over particles that gives the nodes a stress or a product, where dilatations are averaged: averages the
+// trace of the stress, and scatters the stress to the nodes. Else nothing.
 void cq_linear_press(solve *o) {
   if (!o->s->model->averages_dilatation) return;
   mean_again(o);
   for (int r = o->begin; r < o->end; r++) o->k->dilatation_solve_last(o->s, o->in, r);
 }
 
-// Sets PRODUCT = H times the vector `from`; leaves from . PRODUCT in o->sum. of: with friction, on what contacts leave
-// free, or the plain product.
+// Sets PRODUCT = H times the vector `from`, H the Hessian, and o->sum[CQ_SUM_DOT] = from . PRODUCT. of: in the
+// directions that contacts leave free, with friction (CQ_PRODUCT_FREE; CQ_PRODUCT_FREE_SLOPE also sets
+// o->sum[CQ_SUM_SLOPE] = from . REST), or all components without friction (CQ_PRODUCT_ALL).
 void cq_linear_multiply(solve *o, int32_t from, cq_grid_product of) {
   start_phase(o, CQ_PHASE_SOLVE);
   if (pulls(o)) o->k->cables_product(o->s, from);
@@ -124,7 +127,8 @@ void cq_linear_multiply(solve *o, int32_t from, cq_grid_product of) {
   start_phase(o, CQ_PHASE_PRODUCT);
 }
 
-// (E99) Assembles the matrix of H on what contacts leave free, and its preconditioner, unless it is up to date.
+// (E99) Assembles the matrix of the Hessian H in the directions that contacts leave free, and its preconditioner,
+// unless they are up to date.
 static void assemble(solve *o) {
   if (o->assembled) return;
   o->assembled = 1;
@@ -143,10 +147,11 @@ static void assemble(solve *o) {
   start_phase(o, CQ_PHASE_ASSEMBLY);
 }
 
-// Blocks with an even number, or those with an odd one.
+// a pass over blocks in conjugate gradients on the assembled matrix (sweep.inl)
 typedef enum sweep_pass { SWEEP_FIRST, SWEEP_TURN, SWEEP_PRODUCT } sweep_pass;
 
-// Runs a pass over a worker's blocks with even or odd numbers: blocks side by side are never swept together.
+// Runs one pass over a worker's blocks with even numbers (odd 0) or odd ones (odd 1): neighbouring blocks are coupled,
+// and never swept at the same time. beta: of SWEEP_TURN, the factor of the last direction.
 static void sweep_blocks(solve *o, sweep_pass pass, int odd, double beta) {
   for (int b = o->begin; b < o->end; b++) {
     if (b % 2 != odd) continue;
@@ -156,9 +161,9 @@ static void sweep_blocks(solve *o, sweep_pass pass, int odd, double beta) {
   }
 }
 
-// (E99) Goes on with conjugate gradients by the assembled matrix and its better preconditioner, from STEP and its
-// residual REST, for at most `most` products. tolerance: relative to the residual at the start. truncated: 1 stops
-// where H is not positive.
+// (E99) Continues conjugate gradients from STEP and its residual REST, with the assembled matrix and its Gauss-Seidel
+// preconditioner, for at most `most` products. tolerance: relative to the residual here. truncated: 1 stops at a
+// direction along which H is not positive. Returns how it ended.
 static cg_end sweep(solve *o, double tolerance, int32_t most, int truncated) {
   assemble(o);
   for (int b = o->begin; b < o->end; b++) o->k->sweep_load(o->s, b);
@@ -201,8 +206,8 @@ static cg_end sweep(solve *o, double tolerance, int32_t most, int truncated) {
   return square <= enough ? CG_CONVERGED : end;
 }
 
-// After the blocks' part of a first direction: adds the lattice's part to DIRECTION (E104), if it is used, and ends
-// the sums. Returns the square of the residual's norm.
+// After the blocks have computed a first direction: waits for their sums, and where the coarse lattice is in use
+// (E104), adds its correction to DIRECTION. Returns REST . M^-1 REST, M the whole preconditioner, REST the residual.
 static double with_lattice(solve *o) {
   double y[3 * CQ_COARSE_NODES];
   for (int b = o->begin; o->coarse && b < o->end; b++) o->k->coarse_restrict(o->s, b, o->s->implicit.coarse.right[b]);
@@ -214,25 +219,25 @@ static double with_lattice(solve *o) {
   return square;
 }
 
-// Begins conjugate gradients for H STEP = sign RESIDUAL from STEP = 0: REST is the right side, DIRECTION the first
-// direction. Returns the square of the residual's norm.
+// Begins conjugate gradients for H STEP = sign RESIDUAL at STEP = 0: sets REST to the right side and DIRECTION to M^-1
+// REST, M the preconditioner. Returns REST . M^-1 REST.
 static double begin_gradients(solve *o, double sign) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->cg_start(o->s, b, sign, sums(o, b));
   return with_lattice(o);
 }
 
-// Begins conjugate gradients again from the present STEP and its residual REST: sets DIRECTION. Returns the square of
-// the residual's norm.
+// Begins conjugate gradients again at the present STEP and its residual REST, when the coarse lattice has joined the
+// preconditioner M: sets DIRECTION to M^-1 REST. Returns REST . M^-1 REST.
 static double begin_again(solve *o) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->cg_again(o->s, b, sums(o, b));
   return with_lattice(o);
 }
 
-// A step of conjugate gradients: STEP along DIRECTION, then the next DIRECTION; returns the new square of the
-// residual's norm. square: the old one; curvature: DIRECTION . H DIRECTION. The length minimises the energy along the
-// direction, so that rounding, where stiff friction cancels motions of the lattice, never leads away.
+// One iteration of conjugate gradients: moves STEP along DIRECTION, and sets the next DIRECTION. square: REST . M^-1
+// REST before; curvature: DIRECTION . H DIRECTION. Returns REST . M^-1 REST after it. The length minimises the energy
+// along the direction, so that rounding, where stiff friction cancels motions of the lattice, never leads away.
 static double advance(solve *o, double square, double curvature) {
   double y[3 * CQ_COARSE_NODES], now = 0;
   const double length = (o->coarse ? o->sum[CQ_SUM_SLOPE] : square) / curvature;
@@ -252,7 +257,8 @@ static double advance(solve *o, double square, double curvature) {
   return now;
 }
 
-// Sets STEP = -M^-1 RESIDUAL on what contacts leave free, M the blocks of nodes: steepest descent.
+// Sets STEP = -M^-1 RESIDUAL in the directions that contacts leave free, M the nodes' diagonal blocks of the Hessian:
+// steepest descent, where Newton's step leads nowhere.
 void cq_linear_descend(solve *o) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) {
@@ -262,8 +268,8 @@ void cq_linear_descend(solve *o) {
   end_sums(o);
 }
 
-// Makes the Cholesky factor of the matrix of H; where that is not positive definite, of one shifted by more and more
-// of its diagonal.
+// Computes the Cholesky factor of the Hessian H on reference grids, by all workers; where H is not positive definite,
+// of H plus a part of its diagonal, more and more until there is a factor.
 static void make_factor(solve *o) {
   static const double first = 1e-3, more = 8, most = 1e6;
   cq_implicit *m = &o->s->implicit;
@@ -282,8 +288,8 @@ static void make_factor(solve *o) {
   start_phase(o, CQ_PHASE_ASSEMBLY);
 }
 
-// Makes the factor if there is none that will do. One from an iteration of Newton's method before, of the same step,
-// does for a few products, if the same contacts hold.
+// Provides a factor to precondition with. One from an earlier Newton iteration of the same step does for a few products
+// if the same contacts hold; else a new one is computed.
 static void find_factor(solve *o) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->factor_mark(o->s, b, sums(o, b));
@@ -292,7 +298,7 @@ static void find_factor(solve *o) {
   make_factor(o);
 }
 
-// Sets CONDITIONED to the solution of the factor for REST; returns the product of both.
+// Preconditions by the factor: sets CONDITIONED to its solution for the right side REST; returns REST . CONDITIONED.
 static double by_factor(solve *o) {
   for (int b = o->begin; b < o->end; b++) o->k->factor_load(o->s, b);
   barrier(o);
@@ -304,8 +310,8 @@ static double by_factor(solve *o) {
   return o->sum[CQ_SUM_SQUARE];
 }
 
-// Conjugate gradients preconditioned by the factor of the matrix; arguments and result of cq_linear_solve. Without
-// cables that matrix is the whole second derivative, and one or two directions suffice.
+// Does the work of cq_linear_solve on reference grids, where H has a Cholesky factor: conjugate gradients that it
+// preconditions. Without cables that follow the step's end it is of the whole of H, and one or two directions suffice.
 static cg_end with_factor(solve *o, double sign, double tolerance, int32_t most, int truncated) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->cg_start(o->s, b, sign, sums(o, b));
@@ -343,11 +349,12 @@ static cg_end with_factor(solve *o, double sign, double tolerance, int32_t most,
   return norm <= enough ? CG_CONVERGED : CG_EXHAUSTED;
 }
 
-// Conjugate gradients for H STEP = sign RESIDUAL on what contacts leave free, for at most `most` products. They end by
-// the residual's norm in the blocks of nodes, as Newton's method does: in the lattice's norm the rounding of the sum
-// of all forces would drown the rest. For a loose tolerance a few products may suffice; otherwise the matrix is
-// assembled, or the lattice built. Where H is not positive, the blocks of nodes give better directions than the
-// matrix. truncated: 1 stops there, with what there is; 0 goes on.
+// Solves H STEP = sign RESIDUAL in the directions that contacts leave free by conjugate gradients, with at most `most`
+// products. They end when the residual's norm in the blocks of nodes, by which Newton's method ends as well, is
+// `tolerance` times the first: in the lattice's norm the rounding of the sum of all forces would drown the rest. For a
+// loose tolerance a few products may suffice; otherwise the matrix is assembled, or the lattice built. Where H is not
+// positive, the blocks of nodes give better directions than the matrix. truncated: 1 stops there, with the STEP so far;
+// 0 goes on. Returns how it ended.
 cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, int truncated) {
   if (o->s->implicit.factor.count) return with_factor(o, sign, tolerance, most, truncated);
   const int lattice = cq_coarse_has(o);

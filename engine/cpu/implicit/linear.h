@@ -6,31 +6,32 @@
 #include "../kernels.h"
 #include <string.h>
 
-// what one worker knows of the solve
+// one worker's state of the solve of a step, or of its adjoint
 typedef struct solve {
   cq_scene *s;
   cq_worker *worker;
   const cq_implicit_kernels *k;
   const cq_slice *in;
-  int begin, end, parity;    // ranges, and as many blocks; the sums that are being written
+  int begin, end, parity;    // its ranges, and blocks of the same numbers; which of two sets of sums is written
   double sum[CQ_SUM_COUNT];  // of all blocks, of the last pass
   int32_t newton, linear;    // iterations made
   double unsettled;          // contacts that hold although they pull, where the method has ended
   int32_t saddle;            // directions along which H was negative, of a system that goes on
-  int assembled, coarse;     // the matrix, that of the lattice, is that of the tensors and of contacts that hold
+  int assembled, coarse;     // 1: the assembled matrix, the lattice's, is of the present tensors and active contacts
   int factored;              // FACTOR_NONE to FACTOR_OLD
 } solve;
 
-// The sums {CQ_SUM_COUNT} that a block of nodes adds up in this phase; those of the phase before lie beside, by parity.
+// The sums {CQ_SUM_COUNT} that a block of nodes adds up in the running phase. Those of the phase before are in the
+// other of two sets (parity).
 static inline double *sums(solve *o, int block) { return o->s->implicit.sum[o->parity][block]; }
 
-// Clears the sums of this worker's blocks before a phase that adds to them.
+// Clears the sums of this worker's blocks, before a phase in which blocks add to them.
 static inline void begin_sums(solve *o) {
   for (int b = o->begin; b < o->end; b++) memset(sums(o, b), 0, CQ_SUM_COUNT * sizeof(double));
 }
 
-// Ends a phase in which blocks added up sums: all workers wait, and read the total. The next phase writes other sums,
-// so that no worker overtakes one that still reads these.
+// Ends a phase in which blocks have added up sums: waits for all workers, and sets o->sum to the totals. The next phase
+// adds to the other set of sums, so that no worker overwrites one that another still reads.
 static inline void end_sums(solve *o) {
   cq_worker_wait(o->worker);
   memset(o->sum, 0, sizeof o->sum);
@@ -39,56 +40,65 @@ static inline void end_sums(solve *o) {
   o->parity ^= 1;
 }
 
-// Does this worker compute cables that pull at the end of the step, as the first one does where there are any? 1 yes, 0
-// no.
+// Does this worker compute the cables and chambers whose forces are those at the end of the step? 1 yes: the first
+// worker, in worlds that have such; 0 no.
 static inline int pulls(const solve *o) { return o->worker->rank == 0 && cq_cables_follow(o->s->model); }
 
 // Waits until all workers of the scene have come here.
 static inline void barrier(solve *o) { cq_worker_wait(o->worker); }
 
-// Ends a phase: this worker's time since the last call counts as phase `which`.
+// Ends a phase for the timers: the time of this worker since the last call counts as phase `which` (CQ_PHASE_...).
 static inline void start_phase(solve *o, int which) { cq_worker_phase(o->worker, which); }
 
-// the factor on reference grids: there is none; that of the tensors as they are; of the step, but of tensors before
+// the factor on reference grids: there is none; it is of the present tensors; of tensors of an earlier iteration
 enum { FACTOR_NONE, FACTOR_NEW, FACTOR_OLD };
 
 typedef enum cg_end { CG_CONVERGED, CG_CURVATURE, CG_EXHAUSTED } cg_end;
 
-// What is to be done beside loops over particles, on reference grids and where dilatations are averaged (E101). Each of
-// the three begins with the slabs of ranges clear, and the first two leave them so.
+// Passes before and after loops over particles, on reference grids and where dilatations are averaged (E101). Each of
+// the three begins with cleared slabs, and the first two leave them cleared.
 
-// Once a step, where dilatations are averaged: computes the volumes of nodes.
+// Once a step, where dilatations are averaged: computes the volumes of nodes, which weigh the averages. Else nothing.
 void cq_linear_open(solve *o);
-// Before a loop over particles that reads the vector `from`: spreads it over reference grids; computes averaged rates.
+// Prepares a loop over particles that reads the vector `from`: on reference grids sets the state that it leads to,
+// which the loop reads; where dilatations are averaged, computes the means of its rates.
 void cq_linear_gather(solve *o, int32_t from);
-// After a loop over particles, where dilatations are averaged: scatters the rest of the stress to the nodes.
+// After a loop over particles that gives the nodes a stress or a product, where dilatations are averaged: averages the
+// trace of the stress, and scatters the stress to the nodes. Else nothing.
 void cq_linear_press(solve *o);
-// Sets PRODUCT = H times the vector `from`; leaves from . PRODUCT in o->sum. of: with friction, on what contacts leave
-// free, or the plain product.
+// Sets PRODUCT = H times the vector `from`, H the Hessian, and o->sum[CQ_SUM_DOT] = from . PRODUCT. of: in the
+// directions that contacts leave free, with friction (CQ_PRODUCT_FREE; CQ_PRODUCT_FREE_SLOPE also sets
+// o->sum[CQ_SUM_SLOPE] = from . REST), or all components without friction (CQ_PRODUCT_ALL).
 void cq_linear_multiply(solve *o, int32_t from, cq_grid_product of);
-// Solves H STEP = sign RESIDUAL on what contacts leave free, to a residual in the norm of M^-1 that is `tolerance`
-// times the first, by at most `most` products. truncated: 1 stops where H is not positive along a direction, with what
-// there is; 0 goes on, for the solver of a saddle may pass such directions. Returns how it ended.
+// Solves H STEP = sign RESIDUAL in the directions that contacts leave free, until the residual's norm by M^-1, the
+// blocks of nodes, is `tolerance` times the first, with at most `most` products. truncated: 1 stops at a direction
+// along which H is not positive, with the STEP so far; 0 goes on, for the solver of a saddle may pass such directions.
+// Returns how it ended.
 cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, int truncated);
-// Sets STEP = -M^-1 RESIDUAL on what contacts leave free, M the blocks of nodes: steepest descent.
+// Sets STEP = -M^-1 RESIDUAL in the directions that contacts leave free, M the nodes' diagonal blocks of the Hessian:
+// steepest descent, where Newton's step leads nowhere.
 void cq_linear_descend(solve *o);
 
-// May the coarse lattice (E104) precondition this scene's systems? 1 yes, 0 no: there is an assembled matrix, or cables
-// couple nodes that are far from each other.
+// May the coarse lattice (E104) precondition this scene's linear systems? 1 yes. 0 no: over dual numbers and on
+// reference grids, where an assembled matrix serves instead, or where cables couple distant nodes implicitly.
 int cq_coarse_has(const solve *o);
-// Builds and factors the matrix of the coarse lattice, for the tensors and contacts as they are.
+// Numbers the nodes of the coarse lattice, and computes and factorises its matrix for the present tensors of particles
+// and contacts. By all workers.
 void cq_coarse_build(solve *o);
-// Once all blocks have given the lattice their residual: sets y to its solution, by each worker for itself. Returns the
-// product of that residual and y.
+// Solves the coarse system for y {count dim}; its right side is the sum of the restricted residuals of all blocks
+// (coarse_restrict). Each worker computes y for itself. Returns the dot product of the right side and y.
 double cq_coarse_solve(solve *o, double *y);
-// Makes room for the coarse lattice of the live arrangement. CQ_OK or CQ_MEMORY.
+// Allocates the coarse lattice for the scene's present order of particles. Does nothing over dual numbers, on reference
+// grids, or where there is an assembled matrix, which is used instead. CQ_OK or CQ_MEMORY.
 cq_status cq_coarse_reserve(cq_scene *s);
-// Frees the memory of the coarse lattice.
+// Frees the memory of a scene's coarse lattice.
 void cq_coarse_destroy(cq_scene *s);
 
-// Makes room for the assembled matrix (E99) of the live arrangement, if it has one. CQ_OK or CQ_MEMORY.
+// Allocates the assembled matrix of the Hessian H (E99) for the scene's present order of particles, or frees it where
+// there is none: in 3D, above a size, and where dilatations are averaged, whose means couple distant nodes. CQ_OK or
+// CQ_MEMORY.
 cq_status cq_matrix_reserve(cq_scene *s);
-// Frees the assembled matrix and the vectors of its sweeps.
+// Frees the assembled matrix of a scene and the vectors of its sweeps.
 void cq_matrix_destroy(cq_scene *s);
 
 #endif

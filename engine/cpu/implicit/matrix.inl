@@ -7,11 +7,11 @@
 //     . . . . .
 //     . . . . .
 //
-// Four nodes that follow each other in a column are a group: what is computed together. Each worker assembles the rows
+// Four nodes that follow each other in a column are a group: the lanes of a SIMD vector. Each worker assembles the rows
 // of its own nodes, from all particles that reach them, in an order that does not depend on the number of threads.
 //
-// In 3D a node has 125 of them. To assemble these takes as long as 60 explicit steps, and a product with them longer
-// than one of the particles' tensors, so that there is no matrix in 3D.
+// In 3D a node is coupled to 125 nodes. To assemble their blocks takes as long as 60 explicit steps, and a product with
+// them longer than with the tensors of particles, so that there is no matrix in 3D.
 
 #if CQ_LANES > 1 && CQ_DIM == 2
 
@@ -30,26 +30,28 @@ enum {
 
 typedef real Four __attribute__((vector_size(GROUP * CQ_REAL_BYTES), may_alias, aligned(CQ_REAL_BYTES)));
 
-// Four reals from memory that is aligned for them.
+// Four reals from memory, which need not be aligned for the vector.
 CQ_INLINE Four four_load(const real *p) { return *(const Four *)p; }
-// Four reals to memory that is aligned for them.
+// Writes four reals to memory, which need not be aligned for the vector.
 CQ_INLINE void four_store(real *p, const Four x) { *(Four *)p = x; }
 // x in all four lanes.
 CQ_INLINE Four four_set(const real x) { return x - (Four){0}; }
 
-// The blocks of the matrix that couple a group of four nodes to its columns, GROUP_REALS numbers.
+// The rows of the assembled matrix for a group, four nodes of a column, by its number: blocks that couple them to their
+// own column and the columns beside it, GROUP_REALS numbers.
 CQ_INLINE real *matrix_of(const cq_scene *s, const int64_t group) {
   return (real *)s->implicit.matrix + group * GROUP_REALS;
 }
-// The block of a group of four nodes, and its inverse, OWN_REALS numbers.
+// The diagonal block of the assembled matrix for a group, four nodes of a column, by its number, and the block's
+// inverse: OWN_REALS numbers.
 CQ_INLINE real *own_of(const cq_scene *s, const int64_t group) {
   return (real *)s->implicit.own + group * OWN_REALS;
 }
 
-// The number of the group of four nodes of a column from node z on.
+// The number, in the matrix, of the group of four nodes that has node z of a column, counted from the column's first.
 CQ_INLINE int64_t group_at(const cq_column *column, const int32_t z) { return (column->record + z) / GROUP; }
 
-// Has any node of the group from node z of a column on mass? 1 yes, 0 no.
+// Has any of the nodes z to z + 3 of a column mass? 1 yes, 0 no.
 CQ_INLINE int has_mass(const cq_scene *s, const cq_column *column, const int32_t z) {
   const real *momentum = grid_vector(s, CQ_GRID_MOMENTUM) + 4 * (column->node + z);
   for (int l = 0; l < GROUP; l++)
@@ -57,11 +59,12 @@ CQ_INLINE int has_mass(const cq_scene *s, const cq_column *column, const int32_t
   return 0;
 }
 
-// The nodes of the window from a column to its neighbour at side `side`, counted from 0; MIDDLE is the column itself.
+// The distance, as a number of nodes in vectors over nodes, from a column to the column at side `side`, 0 to 4 from
+// lower to higher x; 2 (MIDDLE) is the column itself.
 CQ_INLINE int64_t side_at(const cq_arrangement *a, const int side) { return (int64_t)(side - MIDDLE) * a->size[1]; }
 
-// By one worker: lists for each place in the window its column, and for each cell its particles. These were sorted by
-// earlier cells, and are listed by the present ones.
+// By one worker: finds for each x the column of nodes there, and for each cell its particles, as linked lists.
+// Particles are sorted by the cells of an earlier step, and listed by those they are in now.
 static void index_matrix(cq_scene *s) {
   const cq_arrangement *a = s->arrangement;
   const int64_t nodes = s->implicit.places * a->size[1];
@@ -76,7 +79,7 @@ static void index_matrix(cq_scene *s) {
     s->implicit.column_at[a->columns[c].node / a->size[1]] = c;
 }
 
-// The number of the neighbour column at side `side` of a column; -1 where there is none.
+// The number of the column at side `side` (side_at) of a column; -1 where there is none.
 CQ_INLINE int32_t column_beside(const cq_scene *s, const cq_column *column, const int side) {
   const int32_t x = column->x - s->arrangement->lower[0] + side - MIDDLE;
   return x < 0 || x >= s->implicit.places ? -1 : s->implicit.column_at[x];
@@ -86,14 +89,15 @@ CQ_INLINE int32_t column_beside(const cq_scene *s, const cq_column *column, cons
 // Blocks of columns are swept side by side, those with an even number before those with an odd one: all that a block
 // of two planes and more is coupled to is then earlier or later than it, and that of the same kind is far away.
 
-// The number of the block that a column belongs to.
+// The number of the block that a column, given by its number, belongs to.
 CQ_INLINE int32_t block_of_column(const cq_arrangement *a, const int32_t column) {
   int32_t block = 0;
   while (column >= a->column_block[block + 1]) block++;
   return block;
 }
 
-// Of a column of a block: the sides where it has a neighbour column, by when that is swept.
+// Returns masks of the sides (side_at) at which a column has a neighbour, by when a sweep comes to the neighbour:
+// before the column, after it, or at the same time. block: the column's.
 static cq_sides sides_of(const cq_scene *s, const cq_column *column, const int32_t block) {
   const cq_arrangement *a = s->arrangement;
   cq_sides sides = {0, 0, 0, 0};
@@ -111,7 +115,8 @@ static cq_sides sides_of(const cq_scene *s, const cq_column *column, const int32
   return sides;
 }
 
-// Of the given sides those in which a group is coupled to any node.
+// Returns the masks `sides` of the column of a group (four nodes, by its number) without those sides whose nodes the
+// group is not coupled to: all its blocks for them are zero.
 static cq_sides sides_within(const cq_scene *s, const int64_t group, cq_sides sides) {
   const real *m = matrix_of(s, group);
   uint32_t some = 0;
@@ -120,7 +125,7 @@ static cq_sides sides_within(const cq_scene *s, const int64_t group, cq_sides si
   return (cq_sides){sides.before & some, sides.after & some, sides.across & some, 0};
 }
 
-// ---- what particles give --------------------------------------------------------------------------------------------
+// ---- from tensors of particles --------------------------------------------------------------------------------------
 
 enum { TOGETHER = 16 };      // particles of a cell, at most, that are summed up before the matrix takes them
 
@@ -135,7 +140,8 @@ typedef struct {
   int count;
 } CellMatrix;
 
-// (E84) Sets slope to 4/dx w (o + arm) of each node of a particle's stencil. w: its weights; inv_dx4: 4/dx.
+// (E84) Sets slope to 4/dx w (o + arm) of each node of a particle's stencil, by which the node's velocity enters the
+// rate C. w: B-spline weights along each axis; arm: the middle node from the particle [cells]; inv_dx4: 4/dx.
 CQ_RARE void cell_slopes(real slope[CQ_DIM][ACROSS], const KeptWeights w, const real arm[CQ_DIM],
                            const real inv_dx4) {
   real along[CQ_DIM][3];
@@ -147,8 +153,8 @@ CQ_RARE void cell_slopes(real slope[CQ_DIM][ACROSS], const KeptWeights w, const 
   }
 }
 
-// Sets the part of the next particle in a cell's matrix: its tensor times the slopes of all nodes of its stencil.
-// tensor: of the particle, {TENSOR, 16}.
+// Sets m->part of the next particle in a cell: its tensor times m->slope of all nodes of its stencil. tensor: the first
+// entry of its packed tensor; entries are CQ_CHUNK reals apart.
 CQ_RARE void cell_parts(CellMatrix *m, const real *tensor) {
   const real(*slope)[ACROSS] = (const real(*)[ACROSS])m->slope[m->count];
   CQ_UNROLL for (int ab = 0; ab < MATRIX; ab++) EACH(l) {
@@ -162,8 +168,8 @@ CQ_RARE void cell_parts(CellMatrix *m, const real *tensor) {
   }
 }
 
-// (E84) Sets m->sum, the blocks that couple node k of a cell's stencil to all its nodes: (4/dx)^2 w_k w_q h : (o_k +
-// arm) (o_q + arm), summed over the cell's particles.
+// (E84) Sets m->sum to the blocks that couple node k of a cell's stencil to each of its nodes q: (4/dx)^2 w_k w_q h :
+// (o_k + arm) (o_q + arm), summed over the cell's particles, h their tensors.
 CQ_RARE void cell_sum(CellMatrix *m, const int k) {
   for (int h = 0; h < ACROSS; h += CQ_LANES) {
     Real sum[MATRIX];
@@ -177,7 +183,7 @@ CQ_RARE void cell_sum(CellMatrix *m, const int k) {
   }
 }
 
-// Adds m->sum to the matrix row of node k of a cell's stencil. row: of that node.
+// Adds m->sum, the blocks of node k of a cell's stencil, to that node's row of the assembled matrix, from `row` on.
 CQ_RARE void cell_give(const CellMatrix *m, const int k, real *row) {
   for (int q = 0; q < NODES; q++) {
     real *at = row + (q / 3 - k / 3 + 2) * SIDE_REALS + (q % 3 - k % 3 + 2) * MATRIX * GROUP;
@@ -185,7 +191,7 @@ CQ_RARE void cell_give(const CellMatrix *m, const int k, real *row) {
   }
 }
 
-// Adds what a cell's particles contribute to the matrix rows of the block's own nodes, and empties the cell.
+// Adds the collected particles of a cell to the matrix rows of the block's own nodes, and empties the cell.
 static void cell_flush(const cq_scene *s, CellMatrix *m) {
   const cq_arrangement *a = s->arrangement;
   const int32_t size = a->size[1];
@@ -202,8 +208,8 @@ static void cell_flush(const cq_scene *s, CellMatrix *m) {
   m->count = 0;
 }
 
-// Adds the particle in a slot to its cell; the last cell is flushed first if it is another one, or full. in: the state
-// before the step.
+// Adds the particle in a slot (its place in the order of particles) to the collected particles of its cell. Those of
+// another cell, or of a full one, are flushed first. in: the state before the step.
 static void cell_add(const cq_scene *s, CellMatrix *m, const cq_slice *in, const int32_t slot) {
   const int32_t c = slot / CQ_CHUNK, l = slot % CQ_CHUNK;
   const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
@@ -219,7 +225,8 @@ static void cell_add(const cq_scene *s, CellMatrix *m, const cq_slice *in, const
   m->count++;
 }
 
-// (E84) Sets the matrix rows of a block of columns, after tensors(): of particles, and inertia.
+// (E84) Sets the matrix rows of a block of columns, after tensors(): the sum over all particles that reach its nodes,
+// and inertia. in: the state before the step.
 static void assemble(cq_scene *s, const cq_slice *in, int32_t block) {
   const cq_arrangement *a = s->arrangement;
   const int32_t begin = a->column_block[block], end = a->column_block[block + 1], size = a->size[1];
@@ -246,14 +253,15 @@ static void assemble(cq_scene *s, const cq_slice *in, int32_t block) {
 
 // ---- what contacts hold ---------------------------------------------------------------------------------------------
 
-// Where entry (i, j) of the block that couples node z of a column to the node at `offset` (of SIDES * REACH) is kept.
+// The address of entry (i, j) of the matrix block that couples node z of a column to the node at `offset`: REACH times
+// the side (side_at), plus 2, plus how far that node is from z along its column, -2 to 2.
 CQ_INLINE real *entry_at(const cq_scene *s, const cq_column *column, const int32_t z, const int offset, const int i,
                          const int j) {
   return matrix_of(s, group_at(column, z)) + ((offset * CQ_DIM + i) * CQ_DIM + j) * GROUP + z % GROUP;
 }
 
-// Removes from the block between node z of a column and a held node, at `offset`, the directions in which that node is
-// held. f: what is free there.
+// Removes from the matrix block of node z of a column and the held node at `offset` (entry_at) the directions in which
+// the latter is held. f: its free directions.
 static void hold_column(const cq_scene *s, const cq_column *column, const int32_t z, const int offset,
                         const Freedom *f) {
   EACH(i) {
@@ -264,8 +272,8 @@ static void hold_column(const cq_scene *s, const cq_column *column, const int32_
   }
 }
 
-// Completes the matrix row of a held node: adds friction to its own block, then removes held directions. Along these
-// its own block has the sum of its diagonal, and nothing else. f: what is free at the node.
+// Completes the matrix row of a held node n, in `column`: adds friction to its diagonal block, then removes the held
+// directions; along these the diagonal block has the sum of its diagonal. f: the node's free directions.
 static void hold_row(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                      const cq_column *column,
                      const Freedom *f) {
@@ -289,8 +297,8 @@ static void hold_row(const cq_scene *s, const cq_constrained_nodes *h, const Con
   EACH(i) EACH(j) *entry_at(s, column, z, centre, i, j) += largest * ((real)(i == j) - f->free[i][j]);
 }
 
-// Leaves of the matrix what contacts leave free: in the rows of a block, and in their columns of all nodes that are
-// held.
+// Projects the matrix rows of a block onto what contacts leave free: rows of its own held nodes, and columns of the
+// held nodes of all blocks.
 static void hold_matrix(cq_scene *s, int32_t block) {
   const cq_arrangement *a = s->arrangement;
   const int32_t begin = a->column_block[block], end = a->column_block[block + 1], size = a->size[1];
@@ -323,8 +331,8 @@ static void hold_matrix(cq_scene *s, int32_t block) {
 
 // ---- the blocks of groups -------------------------------------------------------------------------------------------
 
-// Sets out to the inverse of a symmetric matrix, by its Cholesky factor, and returns 1; returns 0 where it is not
-// positive definite.
+// Sets out to the inverse of a group's diagonal block a, by its Cholesky factor, and returns 1; returns 0 where a is
+// not positive definite.
 static int invert_group(const real a[WIDE][WIDE], real out[WIDE][WIDE]) {
   real low[WIDE][WIDE] = {{0}}, over[WIDE];
   for (int i = 0; i < WIDE; i++)
@@ -354,9 +362,9 @@ static int invert_group(const real a[WIDE][WIDE], real out[WIDE][WIDE]) {
   return 1;
 }
 
-// Sets the block of a group, component by component of its nodes, and its inverse (own_of). Nodes without mass have
-// the unit; a block that is not positive is replaced by its largest entries, node by node. Returns 1 if it is
-// replaced, else 0.
+// Sets own_of of a group of four nodes: its diagonal block, with the x of its nodes before their y, and the inverse.
+// Nodes without mass have the unit; a block that is not positive definite is replaced by the largest diagonal entry of
+// each node. Returns 1 if it is replaced, else 0.
 static int precondition_group(const cq_scene *s, const int64_t group) {
   const real *from = matrix_of(s, group) + MIDDLE * SIDE_REALS;
   real own[WIDE][WIDE] = {{0}}, inverse[WIDE][WIDE], *to = own_of(s, group);
@@ -381,8 +389,8 @@ static int precondition_group(const cq_scene *s, const int64_t group) {
   return replaced;
 }
 
-// (E99) For a block of columns: projects contacts out of the matrix, inverts the blocks of groups, and finds by which
-// sides groups are coupled.
+// (E99) Makes the preconditioner of a block of columns: projects contacts out of the matrix, inverts the diagonal
+// blocks of groups, and finds at which sides each group is coupled to other columns.
 static void precondition(cq_scene *s, int32_t block) {
   hold_matrix(s, block);
   COLUMNS_EACH(s, block, column) {

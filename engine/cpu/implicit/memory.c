@@ -1,8 +1,8 @@
-// memory: what a scene keeps for implicit steps: its arrays, and on reference grids the order of the factor.
+// memory: the arrays that a scene keeps for implicit steps, and on reference grids the factor's elimination order.
 #include "linear.h"
 
-// Sets the scene's table of loops: with those over particles of reference grids, or of the world's grid. Reference
-// grids have neither a coarse lattice nor an assembled matrix. CQ_OK or CQ_MEMORY.
+// Sets the scene's table of loops of implicit steps: loops over particles are those of reference grids or of the
+// spatial grid. Reference grids have neither a coarse lattice nor an assembled matrix. CQ_OK or CQ_MEMORY.
 static cq_status choose_loops(cq_scene *s) {
   cq_implicit_kernels *k = s->implicit.loops = cq_alloc(1, sizeof *k, "implicit steps");
   const cq_reference_kernels *reference = s->kernels->reference;
@@ -20,10 +20,11 @@ static cq_status choose_loops(cq_scene *s) {
   return CQ_OK;
 }
 
-// Chooses the loops of implicit steps of a scene, and allocates their arrays of particles. CQ_OK or CQ_MEMORY.
+// Chooses the loops of implicit steps of a scene, and on the spatial grid allocates their arrays over particles; those
+// of reference grids wait for the layout (cq_implicit_lay_out). CQ_OK or CQ_MEMORY.
 cq_status cq_implicit_create(cq_scene *s) {
   const cq_status status = choose_loops(s);
-  if (status || cq_is_reference(s->model)) return status;   // the rest is of a layout
+  if (status || cq_is_reference(s->model)) return status;   // the rest waits for the layout
   const size_t matrix = (size_t)(s->model->dim * s->model->dim);
   s->implicit.tensor = cq_alloc((size_t)s->chunks * CQ_CHUNK * matrix * (matrix + 1) / 2,
                                 (size_t)s->kernels->real_bytes, "implicit steps");
@@ -38,7 +39,7 @@ cq_status cq_implicit_create(cq_scene *s) {
   return s->implicit.tensor && s->implicit.weight && s->implicit.node && complete ? CQ_OK : CQ_MEMORY;
 }
 
-// Frees a scene's arrays for implicit steps.
+// Frees all memory that a scene has for implicit steps.
 void cq_implicit_destroy(cq_scene *s) {
   cq_free(s->implicit.loops);
   cq_free(s->implicit.tensor);
@@ -56,7 +57,8 @@ void cq_implicit_destroy(cq_scene *s) {
   }
 }
 
-// Makes each vector of the solve large enough for four numbers a node of the live grid. CQ_OK or CQ_MEMORY.
+// Makes each of the solve's vectors over nodes long enough for the scene's present grid, four reals a node (a vector
+// and padding, or mass). CQ_OK or CQ_MEMORY.
 static cq_status reserve_vectors(cq_scene *s) {
   if (s->implicit.capacity >= s->grid_capacity) return CQ_OK;
   s->implicit.capacity = 0;
@@ -69,7 +71,8 @@ static cq_status reserve_vectors(cq_scene *s) {
   return CQ_OK;
 }
 
-// Makes room for the vectors, the matrix and the coarse lattice of the live arrangement. CQ_OK or CQ_MEMORY.
+// Makes vectors over nodes, assembled matrix and coarse lattice large enough for the scene's present order of
+// particles. CQ_OK or CQ_MEMORY.
 cq_status cq_implicit_reserve(cq_scene *s) {
   const cq_status status = reserve_vectors(s);
   if (status) return status;
@@ -77,8 +80,8 @@ cq_status cq_implicit_reserve(cq_scene *s) {
   return matrix ? matrix : cq_coarse_reserve(s);
 }
 
-// Finds the order of the factor on reference grids, and allocates it; none where it would be too large, or over dual
-// numbers. CQ_OK or CQ_MEMORY.
+// Orders the nodes of reference grids for the Cholesky factor, and allocates it; none where it would be too large, or
+// over dual numbers. CQ_OK or CQ_MEMORY.
 static cq_status order_factor(cq_scene *s) {
   cq_implicit *m = &s->implicit;
   const cq_reference *r = &s->reference;
@@ -96,8 +99,8 @@ static cq_status order_factor(cq_scene *s) {
   return m->block ? CQ_OK : CQ_MEMORY;
 }
 
-// Allocates the arrays of implicit steps that depend on the layout of reference grids, and orders the factor. CQ_OK or
-// CQ_MEMORY.
+// Allocates the arrays of implicit steps whose sizes follow from the layout of reference grids, and orders the nodes
+// for the factor. CQ_OK or CQ_MEMORY.
 cq_status cq_implicit_lay_out(cq_scene *s) {
   cq_implicit *m = &s->implicit;
   const size_t dim = (size_t)s->model->dim, matrix = dim * dim, real = (size_t)s->kernels->real_bytes;

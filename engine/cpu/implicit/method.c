@@ -14,8 +14,8 @@ enum {
   HELD = 4,                  // times as many iterations, of a body that is held where it is
 };
 
-// Computes at the node velocities `at` (a cq_grid_vector): the potential, in the sums, the residual, into
-// RESIDUAL_TRIAL, and how many particles are inverted, in the sums.
+// Evaluates the node velocities in vector `at` (cq_grid_vector): sets RESIDUAL_TRIAL to the residual,
+// o->sum[CQ_SUM_ENERGY] to the potential, and o->sum[CQ_SUM_INVERTED] to the number of inverted particles.
 static void evaluate(solve *o, int32_t at) {
   barrier(o);
   start_phase(o, CQ_PHASE_SOLVE);
@@ -30,21 +30,21 @@ static void evaluate(solve *o, int32_t at) {
   start_phase(o, CQ_PHASE_STRESS);
 }
 
-// Exchanges two of the scene's vectors over nodes; by one worker.
+// Exchanges vectors a and b over nodes (cq_grid_vector) of the scene; by one worker.
 static void swap(cq_scene *s, int a, int b) {
   void *was = s->implicit.vector[a];
   s->implicit.vector[a] = s->implicit.vector[b];
   s->implicit.vector[b] = was;
 }
 
-// Makes RESIDUAL_TRIAL, which evaluate() has computed at VELOCITY, the RESIDUAL there.
+// Turns RESIDUAL_TRIAL, which evaluate() has just computed at VELOCITY, into RESIDUAL.
 static void take_residual(solve *o) {
   if (o->worker->rank == 0) swap(o->s, CQ_GRID_RESIDUAL, CQ_GRID_RESIDUAL_TRIAL);
   barrier(o);
 }
 
-// (E94) Takes the impulses by which walls with friction press anew from `from`, a residual at VELOCITY. Returns by how
-// much this changes the potential.
+// (E94) Computes the impulses by which walls with friction press again, from vector `from`, a residual at VELOCITY.
+// Returns by how much this changes the potential.
 static double press(solve *o, int32_t from) {
   if (!o->s->model->walls_have_friction) return 0;
   begin_sums(o);
@@ -53,8 +53,8 @@ static double press(solve *o, int32_t from) {
   return o->sum[CQ_SUM_ENERGY];
 }
 
-// (E83) Computes the second derivative H at VELOCITY, as tensors of particles and diagonal blocks of nodes. Returns
-// the sum of stiffness, by which search() judges rounding.
+// (E83) Computes the second derivative (Hessian) H at VELOCITY, as tensors of particles and diagonal blocks of nodes.
+// Returns the sum of volume times stiffness, from which search() knows the potential's rounding.
 static double tensors(solve *o) {
   start_phase(o, CQ_PHASE_SOLVE);
   cq_linear_gather(o, CQ_GRID_VELOCITY);
@@ -74,7 +74,8 @@ static double tensors(solve *o) {
   return o->sum[CQ_SUM_STIFFNESS];
 }
 
-// (E85) Computes the preconditioner M^-1: inverts the diagonal blocks of H on what contacts leave free.
+// (E85) Computes the preconditioner M^-1: inverts the nodes' diagonal blocks of the Hessian H in the directions that
+// contacts leave free.
 static void invert(solve *o) {
   start_phase(o, CQ_PHASE_SOLVE);
   for (int b = o->begin; b < o->end; b++) o->k->invert_node_blocks(o->s, b);
@@ -84,12 +85,12 @@ static void invert(solve *o) {
 
 // ---- a step ---------------------------------------------------------------------------------------------------------
 
-// The relative rounding error of the scene's reals.
+// The relative rounding error (epsilon) of the scene's precision.
 static double rounding(const cq_scene *s) { return s->kernels->real_bytes == 4 ? (double)FLT_EPSILON : DBL_EPSILON; }
 
-// Sets VELOCITY to where Newton's method begins, and evaluates there: free flight, stopped at walls and scaled down
-// until the mass moves by at most a cell in the mean square and no particle is inverted. From farther away Newton's
-// method cannot come back where a law stiffens. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE: inverted at any length.
+// Sets VELOCITY to where Newton's method begins, and evaluates there: free flight, stopped at walls and halved until
+// the mass moves by at most a cell in the mean square and no particle is inverted. From farther away Newton's method
+// cannot come back where a law stiffens. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE: particles are inverted even at rest.
 static cq_status begin_step(solve *o) {
   barrier(o);
   for (int r = o->begin; r < o->end; r++) o->k->momentum(o->s, o->in, r, CQ_GRID_VECTORS);
@@ -112,15 +113,15 @@ static cq_status begin_step(solve *o) {
 }
 
 typedef struct progress {
-  double residual, floor;    // relative to what the residual is a difference of
+  double residual, floor;    // norm, and what rounding leaves of it, both relative to inertia and forces
   double first;              // residual where Newton's method began
 } progress;
 
 // The square root of a sum of squares, which rounding may leave below 0: then 0; NaN stays NaN.
 static double root(double square) { return square < 0 ? 0 : sqrt(square); }
 
-// (E87) Measures how far Newton's method is from its end: the norm of the residual relative to inertia and forces, and
-// its floor.
+// (E87) Measures how far Newton's method is from convergence: sets p->residual to the residual's norm relative to
+// inertia and forces, and p->floor to what rounding leaves of it.
 static void measure(solve *o, progress *p) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->norms(o->s, b, sums(o, b));
@@ -132,8 +133,8 @@ static void measure(solve *o, progress *p) {
 }
 
 // (E88) Line search along STEP, from VELOCITY with the potential `energy`: halves the step until the potential falls
-// or, where the fall is within rounding, the slope along the way has become less steep. Leaves TRIAL, its residual and
-// potential. Returns the length; 0 if none will do.
+// or, where the fall is within rounding, the slope along the way has become less steep. stiffness: of tensors(), for
+// that rounding. Leaves TRIAL, its residual and potential. Returns the length, 1 for all of STEP; 0 if none will do.
 static double search(solve *o, double energy, double stiffness) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->trial(o->s, b, 1, sums(o, b));
@@ -177,7 +178,8 @@ static void choose_slope(solve *o, int secant) {
   barrier(o);
 }
 
-// Writes what a step took (Newton and linear iterations, residual, floor) into the report, on the first worker.
+// By the first worker: writes the cost of implicit step number `step` of the running control step (Newton and linear
+// iterations), its residual and floor (p) into the scene's report, if there is one.
 static void report(const solve *o, int32_t step, const progress *p) {
   double *to = o->s->implicit.report;
   if (!to || o->worker->rank) return;
@@ -190,8 +192,9 @@ static void report(const solve *o, int32_t step, const progress *p) {
   to[CQ_SOLVER_ADJOINT] = to[CQ_SOLVER_SADDLE] = 0;
 }
 
-// (E103) Adjusts how strongly a body is held at the present iterate, after a step of this length: less after a whole
-// step, more after a short one. Returns 1 if it is held more than before, so that another step may help, else 0.
+// (E103) Adjusts the force by which a body is held at the present iterate after a line search of this length: weaker
+// after a whole step (1), stronger after a short one. Returns 1 if it is stronger now, so that another step may help,
+// else 0.
 static int choose_hold(solve *o, double length) {
   // shares of the body's mass: the least moves a solution by less than rounding, with the most nothing moves
   const double was = o->s->implicit.hold, least = 1e-6, most = 1e6, less = 0.25, more = 8, is_short = 0.25;
@@ -204,15 +207,15 @@ static int choose_hold(solve *o, double length) {
   return now > was;
 }
 
-// Rounds in which contacts let go although the method had converged: how many; the fewest that pulled, of all and of
-// those that may let go; the last iteration with one.
+// Rounds in which contacts were released although the method had converged: how many, and the Newton iteration of the
+// last; the fewest contacts that pulled, and the fewest of those that may be released.
 typedef struct releases {
   int rounds, last;
   double fewest, fewest_free;
 } releases;
 
-// Returns the number of contacts that hold although they pull; sets may_let_go to the number of those that have not
-// let go too often.
+// Returns the number of active contacts that pull on their nodes instead of pressing; sets may_let_go to how many of
+// them have not been released too often.
 static double count_pulling(solve *o, double *may_let_go) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->release(o->s, b, CQ_RELEASE_NONE, sums(o, b));
@@ -221,9 +224,9 @@ static double count_pulling(solve *o, double *may_let_go) {
   return o->sum[CQ_SUM_PULLING] + o->sum[CQ_SUM_UNSETTLED];
 }
 
-// (E106) When Newton's method has converged with the contacts that hold: releases contacts that pull, all if they are
-// fewer than ever before, else the first. Keeps the velocities with the fewest pulling contacts. Returns 1 if it
-// released any, else 0.
+// (E106) When Newton's method has converged with the active contacts: releases contacts that pull, all if they are
+// fewer than ever before, else the first, and keeps the velocities with the fewest of them. so_far: all earlier rounds.
+// Returns 1 if any was released, so that Newton's method goes on, else 0.
 static int release(solve *o, releases *so_far) {
   double pulling;
   o->unsettled = count_pulling(o, &pulling);
@@ -247,8 +250,8 @@ static int release(solve *o, releases *so_far) {
   return 1;
 }
 
-// (E106) Goes back to the kept velocities with the fewest contacts that pull, and computes residual, tensors and norms
-// there.
+// (E106) Returns to the velocities that release() has kept, with the fewest contacts that pull, and computes residual,
+// tensors and norms p for them.
 static void take_fewest(solve *o, releases *so_far, progress *p) {
   double pulling;
   barrier(o);
@@ -263,12 +266,12 @@ static void take_fewest(solve *o, releases *so_far, progress *p) {
   so_far->fewest = o->unsettled;
 }
 
-// The tolerance of the linear system in a Newton iteration (Eisenstat and Walker): tighter as the method converges,
-// but not below the rounding of the residual, where conjugate gradients stall.
+// The relative tolerance of the linear system in a Newton iteration (Eisenstat and Walker): tighter as the method
+// converges, but not below the rounding of the residual, where conjugate gradients stall. p: of measure().
 static double forcing(const progress *p) { return fmin(0.25, fmax(sqrt(p->residual), p->floor / p->residual)); }
 
-// Newton's method from VELOCITY, which evaluate() was called at. Sets p to how it ended. CQ_OK with VELOCITY
-// converged, or CQ_UNSTABLE.
+// Newton's method from VELOCITY, for which evaluate() was just called: active set, linear system, line search, until
+// the residual p has converged. CQ_OK with the solution in VELOCITY, or CQ_UNSTABLE.
 static cq_status newton(solve *o, progress *p) {
   const cq_integrator *set = &o->s->model->integrator;
   const int32_t most = o->s->implicit.hold > 0 ? HELD * set->newton_iterations : set->newton_iterations;
@@ -279,7 +282,7 @@ static cq_status newton(solve *o, progress *p) {
   take_residual(o);
   choose_slope(o, 1);
   for (o->newton = 0;; o->newton++) {
-    // one that is held passes walls on its way
+    // a body that is held passes walls on its way
     if (o->s->implicit.hold > 0) lets_go = o->newton + RELEASES;
     begin_sums(o);
     for (int b = o->begin; b < o->end; b++)
@@ -292,7 +295,7 @@ static cq_status newton(solve *o, progress *p) {
       take_residual(o);
     }
     energy += press(o, CQ_GRID_RESIDUAL);
-    // the norm of the iteration before tells an end as well, and costs no new tensors
+    // the norm by the tensors of the iteration before shows convergence as well, and costs no new tensors
     if (known) {
       invert(o);
       measure(o, p);
@@ -318,14 +321,14 @@ static cq_status newton(solve *o, progress *p) {
     choose_slope(o, p->residual > 0.1 || length < 1);
     cq_linear_solve(o, -1, forcing(p), set->linear_iterations, 1);
     length = search(o, energy, stiffness);
-    // What walls leave of Newton's step, where they stop it at many nodes, may lead up. A step that leads down at each
-    // node by itself does so whatever is stopped.
+    // Where walls stop Newton's step at many nodes, what is left of it may lead up. Steepest descent leads down at each
+    // node by itself, whatever walls stop.
     if (!(length > 0) && p->residual > FLOORS * p->floor) {
       cq_linear_descend(o);
       length = search(o, energy, stiffness);
     }
     if (choose_hold(o, length) && !(length > 0)) continue;
-    // by the chord then
+    // again with the slope of the chord
     if (!(length > 0) && o->s->implicit.secant == 0 && o->s->model->walls_have_friction) continue;
     if (!(length > 0)) {
       stuck = 1;
@@ -344,7 +347,7 @@ static cq_status newton(solve *o, progress *p) {
   return p->residual <= fmax(set->tolerance, reach) ? CQ_OK : CQ_UNSTABLE;
 }
 
-// (E93) Makes MOMENTUM again, with the impulse of the pressure on the surface as VELOCITY deforms it.
+// (E93) Computes MOMENTUM again, with the impulse of the pressure on the surface as VELOCITY deforms it.
 static void renew_momentum(solve *o) {
   barrier(o);
   cq_linear_gather(o, CQ_GRID_VELOCITY);
@@ -354,8 +357,8 @@ static void renew_momentum(solve *o) {
 }
 
 // (E93) Solves a step whose pressure acts on the surface at the step's end, as a fixed point: each round solves the
-// step with the pressure as a given force, that on the surface at the end of the round before, until Newton's method
-// leaves the velocities as they are. Sets settled to 0 if there were too many rounds. CQ_OK or CQ_UNSTABLE.
+// step with the pressure on the surface at the end of the round before as a given force, until Newton's method leaves
+// the velocities as they are. Sets settled to 0 if there were too many rounds. CQ_OK or CQ_UNSTABLE.
 static cq_status follow(solve *o, progress *p, int *settled) {
   enum { ROUNDS = 200 };
   int32_t made = o->newton;
@@ -373,8 +376,8 @@ static cq_status follow(solve *o, progress *p, int *settled) {
   return CQ_UNSTABLE;
 }
 
-// Over dual numbers, where velocities are solved and their slopes are not: solves r(v, slopes) = 0, which is linear in
-// the slopes, into VELOCITY.
+// For tests over dual numbers, when the values of the velocities are solved for: solves residual = 0 for their slopes,
+// the derivative parts, in which it is linear, and adds these to VELOCITY.
 static void solve_slopes(solve *o) {
   // a second round takes what rounding left to the first; a pressure that follows and friction are fixed points
   const int follows = cq_pressure_follows(o->s->model), rounds = follows || o->s->model->walls_have_friction ? 60 : 2;
@@ -404,8 +407,8 @@ static void solve_slopes(solve *o) {
   press(o, CQ_GRID_RESIDUAL);
 }
 
-// What a worker knows of the solve of a step that begins in the state `in`: its ranges, the loops, no sums. The first
-// worker also finds where cables are.
+// A worker's state for the solve of a step from the state `in`: its ranges, the scene's loops, no sums. The first
+// worker also finds the stencils of the particles that cables act on.
 static solve open_solve(cq_scene *s, cq_worker *worker, const cq_slice *in) {
   solve o = {.s = s, .worker = worker, .k = s->implicit.loops, .in = in};
   cq_worker_share(worker, s->ranges, &o.begin, &o.end);
@@ -413,8 +416,8 @@ static solve open_solve(cq_scene *s, cq_worker *worker, const cq_slice *in) {
   return o;
 }
 
-// (E103) Repeats Newton's method from the start where it did not converge: the body is held at the iterate by a force
-// in proportion to its mass, less and less. This helps bodies that swing, turn, or hang by cables that are slack at
+// (E103) Repeats Newton's method from the start where it did not converge, with the body held at each iterate by a
+// force in proportion to its mass, which fades. This helps bodies that swing, turn, or hang by cables that are slack at
 // first, and steps whose contacts or rounding led astray. CQ_OK, CQ_MEMORY or CQ_UNSTABLE.
 static cq_status newton_held(solve *o, progress *p) {
   const int32_t made = o->newton;
@@ -430,16 +433,16 @@ static cq_status newton_held(solve *o, progress *p) {
   return status;
 }
 
-// Ends a step as failed: the first worker sets the scene's health to the kind of failure `bad` with its number.
-// Returns CQ_UNSTABLE.
+// Ends a step as failed: the first worker sets the scene's health to the kind of failure `bad` (CQ_HEALTH_...) and its
+// number. Returns CQ_UNSTABLE.
 static cq_status fail(const solve *o, int32_t bad, double value) {
   if (o->worker->rank == 0) o->s->health = (cq_health){.bad = bad, .step = o->s->step, .value = value};
   return CQ_UNSTABLE;
 }
 
 // Solves for the velocities of nodes at the end of one implicit step, by all workers of a scene together, and leaves
-// them where G2P reads them. in: the state before the step; record: NULL, or takes what the adjoint needs; step: its
-// number in the running control step. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE, which leaves s->health.
+// them in s->grid_v, where G2P reads them. in: the state before the step; record: NULL, or takes what the adjoint
+// needs; step: its index in the running control step. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE, which leaves s->health.
 cq_status cq_implicit_solve(cq_scene *s, cq_worker *worker, const cq_slice *in, cq_step_record *record, int32_t step) {
   solve o = open_solve(s, worker, in);
   progress p = {INFINITY, 0, 0};
@@ -462,13 +465,13 @@ cq_status cq_implicit_solve(cq_scene *s, cq_worker *worker, const cq_slice *in, 
   return CQ_OK;
 }
 
-// Does the solution of the adjoint have parts in directions that contacts hold, by friction (E95) or impulses (E97)? 0
-// no, else yes.
+// Does the adjoint's solution have a part along directions that contacts hold, by friction (E95) or impulses that are
+// read (E97)? 0 no, else yes.
 static int leans(const cq_scene *s) { return s->model->walls_have_friction || s->grad_impulse; }
 
-// Sets RESIDUAL, the right side of the adjoint's system, to dL/dv plus the terms of pressure that follows the surface
-// (E93), friction (E95) and impulses (E97), at the solution y so far, which the grid vector STEP holds. Returns the
-// change of the right side since the last round, relative to its size: solve_adj repeats until that is small.
+// Sets RESIDUAL, the right side of the adjoint's linear system, to dL/dv plus the terms of pressure that follows the
+// surface (E93), friction (E95) and impulses (E97), by the solution y so far, in STEP. out: the state after the step.
+// Returns the change of the right side since the last round, relative to its size: solve_adj repeats until it is small.
 static double follow_adj(solve *o, const cq_slice *out) {
   if (leans(o->s)) {
     for (int b = o->begin; b < o->end; b++) o->k->lean(o->s, b);
@@ -486,9 +489,9 @@ static double follow_adj(solve *o, const cq_slice *out) {
   return o->sum[CQ_SUM_INERTIA] == 0 ? 0 : sqrt(o->sum[CQ_SUM_RESIDUAL] / o->sum[CQ_SUM_INERTIA]);
 }
 
-// Solves (H + T)^T y = b, b in RESIDUAL and TRIAL, by H y = b - T^T y until nothing changes; T, of pressure, friction
-// and impulses, is not symmetric. out: the state after the step. Leaves H y in PRODUCT and y, held parts too, in STEP;
-// returns how the last linear system ended.
+// Solves the adjoint's system (H + T)^T y = b, b in RESIDUAL and TRIAL, by H y = b - T^T y until nothing changes; T, of
+// pressure, friction and impulses, is not symmetric. out: the state after the step. Leaves H y in PRODUCT and y, also
+// along held directions, in STEP; returns how the last linear system ended.
 static cg_end solve_adj(solve *o, const cq_slice *out) {
   enum { ROUNDS = 200 };
   const cq_integrator *set = &o->s->model->integrator;
@@ -506,16 +509,17 @@ static cg_end solve_adj(solve *o, const cq_slice *out) {
   return end;
 }
 
-// Do the normals of walls depend on where nodes are, as those of spheres and hills do on grids that move?
+// Do the normals of walls depend on where nodes are: are there spheres or height fields, and reference grids, whose
+// nodes move? 1 yes, 0 no.
 static int has_round_walls(const cq_model *m) {
   for (int32_t w = 0; cq_is_reference(m) && w < m->wall_count; w++)
     if (m->walls[w].shape == CQ_WALL_SPHERE || m->walls[w].shape == CQ_WALL_HEIGHT_FIELD) return 1;
   return 0;
 }
 
-// Adjoint of cq_implicit_solve, between g2p_adj and the implicit p2g_adj: from dL/dv of nodes in the slabs, sets
-// s->grid_q = dL/d(momentum, mass) (E89). CQ_OK, CQ_MEMORY, or CQ_UNSTABLE where the linear system is not solved:
-// s->health says why.
+// Adjoint of cq_implicit_solve for a recorded step, between g2p_adj and the implicit p2g_adj: from dL/dv of nodes in
+// the slabs, sets s->grid_q = dL/d(momentum, mass) (E89). step: its index in the control step. CQ_OK, CQ_MEMORY, or
+// CQ_UNSTABLE where the linear system is not solved: s->health says why.
 cq_status cq_implicit_solve_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t step) {
   solve o = open_solve(s, worker, record->in);
   begin_sums(&o);

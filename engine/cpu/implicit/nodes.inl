@@ -1,9 +1,10 @@
-// nodes: a step of backward Euler, the loops over nodes: residual, contacts, linear algebra, and their adjoint. Each
-// works on one block of columns; sums of blocks are added in order by implicit.c.
+// nodes: the loops over nodes of an implicit step: residual, contacts, linear algebra. Each works on one block of
+// columns, and adds to its sums, `sum` {CQ_SUM_COUNT}; end_sums adds those of all blocks in order.
 
 // ---- forward --------------------------------------------------------------------------------------------------------
 
-// Sets MOMENTUM of a block's nodes, momentum and mass, to the sums of all ranges' slabs, which are cleared.
+// Sets MOMENTUM of a block's nodes, momentum and mass, to the sums of the ranges' slabs (scatter buffers); clears these
+// on the spatial grid.
 static void take_momentum(cq_scene *s, const int32_t block) {
   real *momentum = grid_vector(s, CQ_GRID_MOMENTUM), *slab[CQ_RANGES_MAX];
   for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
@@ -16,8 +17,8 @@ static void take_momentum(cq_scene *s, const int32_t block) {
   }
 }
 
-// Stops the velocities `which` of a block of nodes at walls. In the linear system of slopes, where contacts are
-// settled, it keeps those that hold.
+// Stops the velocities in vector `which` of a block of nodes at walls. While slopes, the derivative parts of dual
+// numbers, are solved for, it keeps them to the active contacts, which are settled then.
 static void stop_all(cq_scene *s, const int32_t block, const int which) {
   cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *v = grid_vector(s, which);
@@ -31,8 +32,8 @@ static void stop_all(cq_scene *s, const int32_t block, const int which) {
   }
 }
 
-// Adds up m (dt^2 v^2 - dx^2) over the nodes of a block: above 0, the mass moves by more than a cell in the mean
-// square. Single light nodes may go far.
+// Adds m (dt^2 v^2 - dx^2) of a block's nodes with velocities VELOCITY to sum[CQ_SUM_FAR]: above 0, the mass moves by
+// more than a cell in the mean square. Single light nodes may go far.
 static void measure_way(cq_scene *s, const int32_t block, double *sum) {
   const real *v = grid_vector(s, CQ_GRID_VELOCITY), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
   const double dt = s->model->dt, cell = s->model->dx;
@@ -44,8 +45,8 @@ static void measure_way(cq_scene *s, const int32_t block, double *sum) {
     }
 }
 
-// Sets VELOCITY of a block's nodes to where the method begins: free flight, stopped by walls; finds the contacts that
-// may hold. Adds to the sum FAR (measure_way).
+// Sets VELOCITY of a block's nodes to where Newton's method begins, free flight stopped by walls, and lists the nodes
+// that walls may hold. Adds to sum[CQ_SUM_FAR] as measure_way does.
 static void start(cq_scene *s, int32_t block, double *sum) {
   take_momentum(s, block);
   const real *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
@@ -73,8 +74,9 @@ static void start(cq_scene *s, int32_t block, double *sum) {
   }
 }
 
-// (E82) Sets RESIDUAL_TRIAL of a block's nodes to the residual at velocities `which`, without friction, from what
-// particles gave the slabs, which are cleared; adds the nodes' part of the potential to the sum ENERGY.
+// (E82) Sets RESIDUAL_TRIAL of a block's nodes to the residual, without friction, at the velocities in vector `which`,
+// with the stress in the slabs (scatter buffers), which it clears on the spatial grid. Adds inertia, given forces and
+// friction to the potential, sum[CQ_SUM_ENERGY].
 static void residual(cq_scene *s, int32_t block, int32_t which, double *sum) {
   const Row mask = velocity_mask(), fall = fall_row(s);
   const real inertia = inertia_of(s);
@@ -105,8 +107,9 @@ static void residual(cq_scene *s, int32_t block, int32_t which, double *sum) {
   friction_energy(s, block, which, sum);
 }
 
-// Sets the diagonal of the nodes' blocks of H (part 0) or their other entries (part 1) on a block of columns to the
-// sums of all ranges' slabs, which are cleared.
+// Sets a part of the nodes' diagonal blocks of the Hessian H on a block of columns to the sums of the ranges' slabs
+// (scatter buffers), which it clears on the spatial grid. part: 0, the diagonal, in 2D all entries (CQ_GRID_DIAGONAL);
+// 1, in 3D, the entries off the diagonal (CQ_GRID_CROSS).
 static void gather_diagonal(cq_scene *s, int32_t block, int32_t part) {
   real *to = grid_vector(s, part ? CQ_GRID_CROSS : CQ_GRID_DIAGONAL), *slab[CQ_RANGES_MAX];
   for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
@@ -118,8 +121,8 @@ static void gather_diagonal(cq_scene *s, int32_t block, int32_t part) {
   }
 }
 
-// Sets out to the inverse of a symmetric matrix, and returns 1. Returns 0, and leaves out as it is, where a is not
-// positive definite, or nearly singular. Computed of a by its largest diagonal entry, because the determinant of
+// Sets out to the inverse of a symmetric matrix a, and returns 1. Returns 0, and leaves out as it is, where a is not
+// positive definite, or nearly singular. It inverts a divided by its largest diagonal entry, because the determinant of
 // masses in small units may underflow.
 static int invert_block(const real a[CQ_DIM][CQ_DIM], real out[CQ_DIM][CQ_DIM]) {
   real m[CQ_DIM][CQ_DIM], largest = (real)0;
@@ -148,8 +151,9 @@ static int invert_block(const real a[CQ_DIM][CQ_DIM], real out[CQ_DIM][CQ_DIM]) 
   return 1;
 }
 
-// (E85) Sets out to M^-1 of a node: the inverse of its block on what is free; 0 on the rest. f: what contacts leave
-// free, NULL: all. A block that is not positive is replaced by its largest diagonal entry.
+// (E85) Sets out to a node's block of M^-1: the inverse of `block`, its diagonal block of the Hessian, in the free
+// directions f (NULL: all), 0 along the others. A block that is not positive definite is replaced by its largest
+// diagonal entry.
 static void invert_node(real block[CQ_DIM][CQ_DIM], const Freedom *f, real out[CQ_DIM][CQ_DIM]) {
   real half[CQ_DIM][CQ_DIM], within[CQ_DIM][CQ_DIM], largest = (real)0;
   EACH(i) {
@@ -177,7 +181,7 @@ static void invert_node(real block[CQ_DIM][CQ_DIM], const Freedom *f, real out[C
   EACH(i) EACH(j) EACH(k) out[i][j] = out[i][j] + f->free[i][k] * half[k][j];
 }
 
-// Stores M^-1 of a node, column by column, in the vectors from CQ_GRID_INVERSE on.
+// Stores a node's block of M^-1, out, column by column, in the vectors from CQ_GRID_INVERSE on.
 CQ_INLINE void write_inverse(cq_scene *s, const int64_t node, const real out[CQ_DIM][CQ_DIM]) {
   EACH(j) {
     real *column = grid_vector(s, CQ_GRID_INVERSE + j) + 4 * node;
@@ -185,7 +189,7 @@ CQ_INLINE void write_inverse(cq_scene *s, const int64_t node, const real out[CQ_
   }
 }
 
-// Sets block to the diagonal block of H of a node, as its parts were gathered, with its inertia.
+// Sets block to the diagonal block of the Hessian H of a node: the sums that gather_diagonal has made, and inertia.
 CQ_INLINE void read_block(const cq_scene *s, const int64_t node, real block[CQ_DIM][CQ_DIM]) {
   const real *first = grid_vector(s, CQ_GRID_DIAGONAL) + 4 * node;
   const real mass = resistance_of(s) * grid_vector(s, CQ_GRID_MOMENTUM)[4 * node + CQ_DIM];
@@ -201,7 +205,7 @@ CQ_INLINE void read_block(const cq_scene *s, const int64_t node, real block[CQ_D
 }
 
 // (E85) Sets the preconditioner M^-1 of the nodes of a block of columns: for each node the inverse of its diagonal
-// block {dim, dim} of H, on the directions that contacts leave free; 0 where a node has no mass.
+// block {dim, dim} of the Hessian H in the directions that contacts leave free; 0 where a node has no mass.
 static void invert_node_blocks(cq_scene *s, int32_t block) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   const real *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
@@ -226,9 +230,9 @@ static void invert_node_blocks(cq_scene *s, int32_t block) {
     }
 }
 
-// (E86) Updates which contacts of a block hold: those that the velocity has met and the residual presses on begin to;
-// with release 1, those from which the residual pulls away let go. Adds to the sum CHANGED the nodes whose velocity
-// this changed.
+// (E86) Updates which contacts of a block are active. A contact that has stopped the last trial becomes active if the
+// residual presses on it; with release 1, active contacts from which the residual pulls away become inactive. Adds to
+// sum[CQ_SUM_CHANGED] the number of nodes whose VELOCITY this has changed.
 static void activate(cq_scene *s, int32_t block, int32_t release, double *sum) {
   cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *velocity = grid_vector(s, CQ_GRID_VELOCITY);
@@ -251,7 +255,7 @@ static void activate(cq_scene *s, int32_t block, int32_t release, double *sum) {
       } else if (n->touching & bit) {
         real still[CQ_DIM] = {(real)0}, along[CQ_DIM];
         Freedom f;
-        contacts_keep(s, h, n, &f, still);   // of the force, what is left by those that hold
+        contacts_keep(s, h, n, &f, still);   // the part of the force that active contacts do not bear
         if (!(freedom_along(&f, c->normal, along) > (real)0)) continue;
         EACH(i) press = press + at[i] * along[i];
         if (press > (real)0) n->active |= bit;
@@ -260,13 +264,14 @@ static void activate(cq_scene *s, int32_t block, int32_t release, double *sum) {
     if (n->active == before) continue;
     double moved = 0;
     EACH(i) was[i] = v[i];
-    contacts_stop(s, h, n, v);   // one that takes all may push the node into another
+    contacts_stop(s, h, n, v);   // a wall that holds all components may push the node into another one
     EACH(i) moved += fabs(s_value(v[i] - was[i])) - 1e-6 * fabs(s_value(was[i]));
     if (moved > 0) sum[CQ_SUM_CHANGED]++;
   }
 }
 
-// (E87) The length of what the residual of a node is a difference of: inertia and forces.
+// (E87) The size of the terms of which the residual of a node is a difference, inertia and forces. A contact of the
+// node pulls if it does so by more than the tolerance times this.
 static double node_scale(const cq_scene *s, const int64_t node) {
   const real *v = grid_vector(s, CQ_GRID_VELOCITY) + 4 * node, *p = grid_vector(s, CQ_GRID_MOMENTUM) + 4 * node;
   const real *r = grid_vector(s, CQ_GRID_RESIDUAL) + 4 * node, *gravity = (const real *)s->globals;
@@ -281,9 +286,9 @@ static double node_scale(const cq_scene *s, const int64_t node) {
   return sqrt(moves) + sqrt(inner) + 0.01 * sqrt(given);
 }
 
-// (E106) Counts the contacts of a block that hold although they pull by more than the tolerance, in the sums PULLING
-// and UNSETTLED, and releases those that `which` asks for. A contact that was released RELEASED times at converged
-// iterates holds on: beside others, the residual asks for neither.
+// (E106) Counts the active contacts of a block that pull by more than the tolerance, in sum[CQ_SUM_PULLING], or in
+// sum[CQ_SUM_UNSETTLED] if they were released RELEASED times at converged iterates; of the former it releases those
+// that `which` asks for. The latter stay active: beside the other contacts neither state of theirs fits the residual.
 static void release(cq_scene *s, int32_t block, cq_release which, double *sum) {
   enum { RELEASED = 4 };
   cq_constrained_nodes *h = &s->implicit.constrained[block];
@@ -311,7 +316,7 @@ static void release(cq_scene *s, int32_t block, cq_release which, double *sum) {
   }
 }
 
-// back 0: keeps VELOCITY and the contacts that hold of a block; back 1: returns to the kept ones.
+// Keeps VELOCITY and the active contacts of a block (back 0), or returns to the kept ones (back 1).
 static void keep(cq_scene *s, int32_t block, int32_t back) {
   cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *kept = grid_vector(s, CQ_GRID_KEPT);
@@ -325,8 +330,8 @@ static void keep(cq_scene *s, int32_t block, int32_t back) {
   }
 }
 
-// Removes from vector `which` of a block's nodes the directions that contacts hold. Left in, constraint forces would
-// drown the free directions in their rounding.
+// Removes from vector `which` of a block's nodes the directions that active contacts hold. Left in, constraint forces
+// would drown the free directions in their rounding.
 static void project(cq_scene *s, const int32_t block, const int which) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *x = grid_vector(s, which);
@@ -341,9 +346,9 @@ static void project(cq_scene *s, const int32_t block, const int which) {
   }
 }
 
-// (E87) Adds to the entries RESIDUAL, INERTIA, INNER (forces), MOVED and NOISE (rounding of the residual) of sum
-// {CQ_SUM_COUNT} the squared norms by M^-1 on a block at VELOCITY. Sets REST to the residual, with friction, on what
-// contacts leave free.
+// (E87) Adds to sum, for a block at VELOCITY, the squared norms by M^-1 that decide about convergence: CQ_SUM_RESIDUAL,
+// INERTIA, INNER (forces), MOVED (momentum and given impulses), and NOISE (rounding of the residual). Sets REST to the
+// residual, with friction, in the directions that contacts leave free.
 static void norms(cq_scene *s, int32_t block, double *sum) {
   const Row mask = velocity_mask(), fall = fall_row(s);
   const real inertia = inertia_of(s);
@@ -374,8 +379,9 @@ static void norms(cq_scene *s, int32_t block, double *sum) {
 
 // ---- conjugate gradients --------------------------------------------------------------------------------------------
 
-// (E84) Sets PRODUCT = H from on a block's nodes, with what the tensors gave the slabs, which are cleared; adds from .
-// PRODUCT to the sum DOT. of: with friction, on what contacts leave free, or the plain product.
+// (E84) Sets PRODUCT = H times vector `from` on a block's nodes, H the Hessian: the tensors' part, from the slabs,
+// which it clears on the spatial grid, inertia and cables. Adds from . PRODUCT to sum[CQ_SUM_DOT]. of: as in
+// cq_linear_multiply.
 static void multiply(cq_scene *s, int32_t block, int32_t from, cq_grid_product of, double *sum) {
   const Row mask = velocity_mask();
   const real inertia = resistance_of(s);
@@ -400,8 +406,7 @@ static void multiply(cq_scene *s, int32_t block, int32_t from, cq_grid_product o
   project(s, block, CQ_GRID_PRODUCT);
 }
 
-// Over dual numbers, where the method solves for slopes: the row with its values 0, so that slopes alone are left.
-// Else r.
+// Over dual numbers, while their slopes (derivatives) are solved for: the row r with its values set to 0. Else r.
 CQ_INLINE Row slopes_of(const cq_scene *s, Row r) {
 #if defined(CQ_REAL_DUAL)
   real x[16];
@@ -414,8 +419,8 @@ CQ_INLINE Row slopes_of(const cq_scene *s, Row r) {
 #endif
 }
 
-// Begins conjugate gradients again on a block, from the residual REST: DIRECTION = M^-1 REST; adds REST . M^-1 REST to
-// the sum SQUARE.
+// Begins conjugate gradients again on a block, from REST, the residual of the linear system: DIRECTION = M^-1 REST;
+// adds REST . DIRECTION to sum[CQ_SUM_SQUARE].
 static void cg_again(cq_scene *s, int32_t block, double *sum) {
   const real *rest = grid_vector(s, CQ_GRID_REST);
   ROWS_EACH(s, block, at) {
@@ -425,8 +430,8 @@ static void cg_again(cq_scene *s, int32_t block, double *sum) {
   }
 }
 
-// Begins conjugate gradients on a block: STEP = 0, REST = sign RESIDUAL (with friction where sign is -1), DIRECTION =
-// M^-1 REST; adds REST . DIRECTION to the sum SQUARE.
+// Begins conjugate gradients on a block: STEP = 0, the residual REST = sign RESIDUAL (with friction where sign is -1)
+// in the free directions, DIRECTION = M^-1 REST; adds REST . DIRECTION to sum[CQ_SUM_SQUARE].
 static void cg_start(cq_scene *s, int32_t block, double sign, double *sum) {
   const real *residual_at = grid_vector(s, CQ_GRID_RESIDUAL);
   real *x = grid_vector(s, CQ_GRID_STEP), *rest = grid_vector(s, CQ_GRID_REST);
@@ -440,8 +445,8 @@ static void cg_start(cq_scene *s, int32_t block, double sign, double *sum) {
   cg_again(s, block, sum);
 }
 
-// A step of conjugate gradients on a block: STEP += alpha DIRECTION, REST -= alpha PRODUCT, CONDITIONED = M^-1 REST;
-// adds REST . CONDITIONED to the sum SQUARE.
+// An iteration of conjugate gradients on a block: STEP += alpha DIRECTION, the residual REST -= alpha PRODUCT,
+// CONDITIONED = M^-1 REST; adds REST . CONDITIONED to sum[CQ_SUM_SQUARE].
 static void cg_advance(cq_scene *s, int32_t block, double alpha, double *sum) {
   real *x = grid_vector(s, CQ_GRID_STEP), *rest = grid_vector(s, CQ_GRID_REST);
   real *z = grid_vector(s, CQ_GRID_CONDITIONED);
@@ -456,7 +461,7 @@ static void cg_advance(cq_scene *s, int32_t block, double alpha, double *sum) {
   }
 }
 
-// The next conjugate direction on a block: DIRECTION = CONDITIONED + beta DIRECTION.
+// The next conjugate direction on a block: DIRECTION = CONDITIONED (preconditioned residual) + beta DIRECTION.
 static void cg_turn(cq_scene *s, int32_t block, double beta) {
   const real *z = grid_vector(s, CQ_GRID_CONDITIONED);
   real *p = grid_vector(s, CQ_GRID_DIRECTION);
@@ -464,8 +469,8 @@ static void cg_turn(cq_scene *s, int32_t block, double beta) {
     row_store(p + at, row_scale_add((real)beta, row_load(p + at), row_load(z + at)));
 }
 
-// Sets STEP = DIRECTION on a block: where a solve ends with its first direction, along which H is not positive or
-// which is no number, and for steepest descent.
+// Sets STEP = DIRECTION on a block: for steepest descent, and where a solve ends with its first direction, because H is
+// not positive along it or it is not finite.
 static void take_direction(cq_scene *s, int32_t block) {
   ROWS_EACH(s, block, at)
     row_store(grid_vector(s, CQ_GRID_STEP) + at, row_load(grid_vector(s, CQ_GRID_DIRECTION) + at));
@@ -473,7 +478,7 @@ static void take_direction(cq_scene *s, int32_t block) {
 
 // ---- line search ----------------------------------------------------------------------------------------------------
 
-// The residual `which`, with friction at the velocities `where`, times the way from VELOCITY to TRIAL on a block,
+// The residual in vector `which`, with friction at the velocities in vector `where`, times TRIAL - VELOCITY on a block,
 // which is not along STEP where walls have stopped it. Held directions are left out: constraint forces times the
 // rounding of velocities would drown the rest.
 static double along_way(cq_scene *s, int32_t block, const int which, const int where) {
@@ -489,7 +494,8 @@ static double along_way(cq_scene *s, int32_t block, const int which, const int w
   return sum;
 }
 
-// Sets TRIAL = VELOCITY + length STEP on a block, stopped by walls; adds RESIDUAL times the way to the sum SLOPE.
+// Sets TRIAL = VELOCITY + length STEP on a block, stopped by walls; adds RESIDUAL . (TRIAL - VELOCITY) to its sum
+// SLOPE.
 static void trial(cq_scene *s, int32_t block, double length, double *sum) {
   const real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *step = grid_vector(s, CQ_GRID_STEP);
   real *to = grid_vector(s, CQ_GRID_TRIAL);
@@ -499,13 +505,13 @@ static void trial(cq_scene *s, int32_t block, double length, double *sum) {
   sum[CQ_SUM_SLOPE] += along_way(s, block, CQ_GRID_RESIDUAL, CQ_GRID_VELOCITY);
 }
 
-// Adds RESIDUAL_TRIAL times the way from VELOCITY to TRIAL, the slope of the potential at TRIAL, to the sum DOT.
+// Adds RESIDUAL_TRIAL . (TRIAL - VELOCITY) of a block, the slope of the potential at TRIAL, to sum[CQ_SUM_DOT].
 static void slope(cq_scene *s, int32_t block, double *sum) {
   sum[CQ_SUM_DOT] += along_way(s, block, CQ_GRID_RESIDUAL_TRIAL, CQ_GRID_TRIAL);
 }
 
-// Multiplies VELOCITY of a block, with which a step begins, by a factor. Contacts that stopped it stay `touching`:
-// whether the shorter way meets them would be up to rounding. Adds to the sum FAR (measure_way).
+// Multiplies VELOCITY of a block, where Newton's method is to begin, by a factor. Contacts that have stopped it stay
+// `touching`: whether the shorter way meets them would be up to rounding. Adds to sum[CQ_SUM_FAR] as measure_way does.
 static void shrink(cq_scene *s, int32_t block, double factor, double *sum) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *velocity = grid_vector(s, CQ_GRID_VELOCITY);
@@ -521,10 +527,10 @@ static void shrink(cq_scene *s, int32_t block, double factor, double *sum) {
 
 // ---- the end of a step ----------------------------------------------------------------------------------------------
 
-// Ends a step on a block of nodes, beside other blocks at the same time: copies VELOCITY to s->grid_v, where g2p reads
-// it; writes velocity and mass of each node to the step's record, reals {record_nodes, 4}, and to held {record_nodes},
-// for nodes that walls or pins may hold, the bits of the contacts that do, sliding ones too; adds the impulses of walls
-// to those of the control step where they are read. record, held: or NULL.
+// Ends a step on a block of nodes: copies VELOCITY to s->grid_v, where G2P reads it; writes velocity and mass of each
+// node to the step's record, reals {record_nodes, 4}, and for nodes that walls or pins may hold the bits of their
+// active contacts to held {record_nodes}; adds the impulses of walls to those of the control step where they are read.
+// record, held: or NULL.
 static void finish(cq_scene *s, int32_t block, void *record, uint64_t *held) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   const real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);

@@ -1,7 +1,8 @@
 // nodes_adj: the adjoint of a step of backward Euler, the loops over nodes, before and after its linear system.
 
-// Before the adjoint's linear system on a block of nodes: sets VELOCITY, masses and held contacts from the record of
-// the step, and RESIDUAL and TRIAL to dL/dv, which the slabs hold; STEP = 0. held {record_nodes}: bits of contacts.
+// Starts the adjoint of a step on a block of nodes: takes VELOCITY, masses and active contacts from the step's record,
+// sets RESIDUAL and TRIAL to dL/dv, from the slabs or, on reference grids, the adjoint of their nodes, and STEP to 0.
+// held {record_nodes}: bits of active contacts.
 static void load_record(cq_scene *s, int32_t block, const void *record, const uint64_t *held) {
   real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
   real *to = grid_vector(s, CQ_GRID_RESIDUAL), *slab[CQ_RANGES_MAX];
@@ -27,9 +28,9 @@ static void load_record(cq_scene *s, int32_t block, const void *record, const ui
   hold_wanted(s, block);
 }
 
-// Sets RESIDUAL of a block to dL/dv, which TRIAL keeps, plus what pressure that follows the surface, friction and
-// impulses contribute. Adds the squared norm of the change to the sum RESIDUAL, and that of the result to the sum
-// INERTIA.
+// Sets RESIDUAL of a block to dL/dv, which TRIAL keeps, plus the terms of pressure that follows the surface, friction
+// and impulses. Adds the squared norm by M^-1 of the change to sum[CQ_SUM_RESIDUAL], and that of the result to
+// sum[CQ_SUM_INERTIA].
 static void add_followed(cq_scene *s, int32_t block, double *sum) {
   const Row mask = velocity_mask();
   const int follows = cq_pressure_follows(s->model);
@@ -51,8 +52,8 @@ static void add_followed(cq_scene *s, int32_t block, double *sum) {
   }
 }
 
-// Adjoint of a held node's normal at a moving wall: adds to the gradients of the wall's velocity and place, which moved
-// it (E72).
+// (E72) Adjoint of the normal of moving wall number `wall` at a held node n, on the spatial grid: adds to sum the
+// gradients of the wall's velocity and place, with which the normal changes. grad: of the contact.
 static void constrained_turn_adj(const cq_scene *s, const int32_t wall, const ConstrainedNode *n,
                                  const ContactGrad *grad, cq_partial *sum) {
   double place[3] = {0};
@@ -60,8 +61,8 @@ static void constrained_turn_adj(const cq_scene *s, const int32_t wall, const Co
   turn_adj(s, wall, place, grad, sum);
 }
 
-// (E90) v = N^+ (n_k.w_k) + (I - N^+ N) w where a contact holds all that the normals N leave: a second way by which v
-// depends on the normal of contact k. rest: b - H y.
+// (E90) Adds to grad->n a second term by which the velocity v of node n depends on the normal of contact k, where a
+// contact holds all that the normals N leave: v = N^+ (n_k.w_k) + (I - N^+ N) w. rest: b - H y of the adjoint's system.
 static void normal_beside_whole_adj(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                                     const int k,
                                     const real rest[CQ_DIM], ContactGrad *grad) {
@@ -77,8 +78,8 @@ static void normal_beside_whole_adj(const cq_scene *s, const cq_constrained_node
   EACH(i) grad->n[i] += along * share[i];
 }
 
-// Adjoint of the walls that hold a node: from b - H y, and from the residual where walls turn (E90), by friction (E95)
-// and by impulses (E97).
+// Adjoint of the contacts that hold node n, after the linear system H y = b: adds the gradients of walls and of damping
+// to sum, from b - H y, from the residual where walls turn (E90), by friction (E95) and by impulses (E97).
 static void constrained_adj(cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, cq_partial *sum) {
   const int64_t at = 4 * n->node;
   const real *b = grid_vector(s, CQ_GRID_RESIDUAL) + at, *y = grid_vector(s, CQ_GRID_STEP) + at;
@@ -128,8 +129,8 @@ static void constrained_adj(cq_scene *s, const cq_constrained_nodes *h, const Co
   }
 }
 
-// (E89) From STEP, the solution y, on a block of nodes: sets s->grid_q = dL/d(momentum, mass) and s->grid_v =
-// VELOCITY, and adds to the gradients of gravity, damping and walls.
+// (E89) Ends the adjoint of the solve on a block of nodes, from STEP, its solution y: sets s->grid_q = dL/d(momentum,
+// mass) and s->grid_v = VELOCITY, for particles, and adds to the gradients of gravity, damping and walls.
 static void finish_adj(cq_scene *s, int32_t block) {
   cq_partial *sum = &s->partial[block];
   const cq_constrained_nodes *h = &s->implicit.constrained[block];

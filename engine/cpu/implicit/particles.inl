@@ -1,8 +1,8 @@
-// particles: a step of backward Euler, the loops over particles. F^ = (I + dt C(v)) F is the deformation that node
+// particles: the loops over particles of an implicit step. F^ = (I + dt C(v)) F is the deformation gradient that node
 // velocities v lead to, and K = P(F^) F^T takes the place of the Kirchhoff stress in the explicit step (E80 to E92).
 #include "implicit.h"
 
-// Is a material of a chunk viscous in these steps? 1 yes, 0 no. Without inertia nothing is.
+// Is any material of a chunk viscous in implicit steps? 1 yes, 0 no: without inertia nothing is.
 CQ_INLINE int is_viscous(const Matter *m) {
   if (m->model->integrator.statics) return 0;
   for (int k = 0; m->materials >> k; k++)
@@ -10,16 +10,16 @@ CQ_INLINE int is_viscous(const Matter *m) {
   return 0;
 }
 
-// Sets at to what the viscosity beside a law takes of particles h, h + 1, ...: F before the step, for its volume, and
-// the rate C(v) = c.
+// Sets at to what the viscous stress of a law takes of particles h, h + 1, ... of a chunk: F before the step, whose
+// volume counts, and the rate C(v) = c.
 CQ_INLINE void viscous_point(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM],
                              const Real c[CQ_DIM][CQ_DIM], MaterialPoint *at) {
   point_of(m, law, h, f, at);
   EACH(i) EACH(j) at->rate[i][j] = c[i][j];
 }
 
-// (E81) Adds the viscous stress of particles h, h + 1, ... to k_stress: K += 2 eta J(F) (D(C) - tr D / 3 I). It is
-// linear in C, and the derivative by C of the potential <K, C> / 2.
+// (E81) Adds the viscous stress of particles h, h + 1, ... of a chunk to k_stress: K += 2 eta J(F) (D(C) - tr D / 3 I),
+// D the symmetric part of C = c, F = f before the step. It is linear in C, and the derivative by C of <K, C> / 2.
 CQ_RARE void viscous_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], const Real c[CQ_DIM][CQ_DIM],
                         Real k_stress[CQ_DIM][CQ_DIM]) {
   const Real jac = mat_det(f);
@@ -38,8 +38,9 @@ CQ_RARE void viscous_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DI
 
 // ---- what particles bring -------------------------------------------------------------------------------------------
 
-// (E82) Scatters momentum, mass and the impulse of given forces of a range's particles to the nodes, without stress.
-// at: the vector at whose F^ pressure follows its surface, or CQ_GRID_VECTORS: that of F before the step.
+// (E82) Scatters momentum and mass of a range's particles to the nodes, and the impulses of given forces, without
+// stress. in: the state before the step; at: a vector over nodes, whose velocities move the surface that pressure acts
+// on (E93), or CQ_GRID_VECTORS: pressure acts on the surface before the step.
 static void momentum(cq_scene *s, const cq_slice *in, int32_t range, int32_t at) {
   const GridStep step = grid_step_of(s);
   const Strides strides = strides_of(s->arrangement);
@@ -76,8 +77,9 @@ static void momentum(cq_scene *s, const cq_slice *in, int32_t range, int32_t at)
   scatter_end(&to, &strides);
 }
 
-// (E80, E82) At the node velocities `at`: adds the strain energy of a range's particles to the sum ENERGY, and the
-// number of inverted ones to INVERTED; scatters the forces of their stress, -dt V 4/dx K (o + arm).
+// (E80, E82) For the node velocities in vector `at`: adds the strain energy of a range's particles to
+// sum[CQ_SUM_ENERGY], and how many are inverted to sum[CQ_SUM_INVERTED]; scatters the impulses of their stress, -dt V
+// 4/dx K (o + arm).
 static void evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32_t at, double *sum) {
   const real dx = (real)s->model->dx, dt = (real)s->model->dt;
   const Strides strides = strides_of(s->arrangement);
@@ -122,7 +124,8 @@ static void evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32_t at,
 
 // ---- the second derivative ------------------------------------------------------------------------------------------
 
-// (E84) Scatters to the nodes the product of a range's tensors with the vector that is gathered from them.
+// (E84) Scatters to the nodes the contribution of a range's particles, by their tensors, to the product of the Hessian
+// H with vector `from`; without averaged dilatation.
 static void product_plain(cq_scene *s, const cq_slice *in, const int32_t range, const int32_t from) {
   const real inv_dx4 = (real)(4 / s->model->dx), *grid = grid_vector(s, from);
   const Strides strides = strides_of(s->arrangement);
@@ -144,8 +147,8 @@ static void product_plain(cq_scene *s, const cq_slice *in, const int32_t range, 
   scatter_end(&to, &strides);
 }
 
-// (E101) Multiplies the averaged rates of a range's particles by their tensors, keeps the products for
-// dilatation_solve_last and scatters their traces alone to the nodes.
+// (E101) Product with the Hessian H where dilatations are averaged: multiplies the averaged rates of a range's
+// particles by their tensors, keeps the products for dilatation_solve_last, and scatters their traces alone.
 static void product_averaged(cq_scene *s, const cq_slice *in, const int32_t range) {
   const real inv_dx4 = (real)(4 / s->model->dx);
   const Strides strides = strides_of(s->arrangement);
@@ -168,8 +171,8 @@ static void product_averaged(cq_scene *s, const cq_slice *in, const int32_t rang
   one_flush(&to, &strides);
 }
 
-// (E84) Scatters to the nodes the product of H of a range's particles with vector `from`; where dilatations are
-// averaged, the part for their means.
+// (E84) Scatters to the nodes the contribution of a range's particles to the product of the Hessian H with vector
+// `from`; where dilatations are averaged, the part for their means.
 static void product(cq_scene *s, const cq_slice *in, int32_t range, int32_t from) {
   if (s->model->averages_dilatation)
     product_averaged(s, in, range);

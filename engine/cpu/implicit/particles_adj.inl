@@ -1,9 +1,9 @@
-// particles_adj: the adjoint of a step of backward Euler, the loop over particles. The solution y of the nodes' linear
-// system is what the momentum of nodes gets (E89); what particles get of it is what the explicit step gives them, with
-// K in place of tau, and what F^ gets through K beside it (E91, E92).
+// particles_adj: adjoint of an implicit step, the loop over particles. The solution y of the nodes' linear system is
+// the gradient of their momentum (E89). From it particles get the gradients of the explicit step, with K in place of
+// tau, and those through F^, on which K depends (E91, E92).
 
-// Adjoint of end_stress_of for particles h, h + 1, ...: from grad_p = dL/dP, adds to grad_trial = dL/dF^ and to the
-// chunk's gradients of constants, internal variables and actuation.
+// Adjoint of end_stress_of for particles h, h + 1, ... of a chunk: from grad_p = dL/dP, adds to grad_trial = dL/dF^ and
+// to the chunk's gradients of constants, internal variables and actuation. trial: F^.
 CQ_RARE void piola_adj_of(const Matter *m, const int h, const Real trial[CQ_DIM][CQ_DIM], const ChunkGrad *chunk,
                           Real grad_trial[CQ_DIM][CQ_DIM], const Real grad_p[CQ_DIM][CQ_DIM]) {
   for (int k = 0; m->materials >> k; k++) {
@@ -38,13 +38,13 @@ CQ_RARE void piola_adj_of(const Matter *m, const int h, const Real trial[CQ_DIM]
   }
 }
 
-// F before a step and the rate C, or what they get
+// F before a step and the rate C, or their gradients
 typedef struct {
   Real f[CQ_DIM][CQ_DIM], c[CQ_DIM][CQ_DIM];
 } Rate;
 
-// Adjoint of viscous_of for particles h, h + 1, ...: from grad_k = dL/dK, adds to the gradients of F before the step
-// and of the rate, in grad_flow, and to the chunk's gradient of viscosity.
+// Adjoint of viscous_of for particles h, h + 1, ... of a chunk: from grad_k = dL/dK, adds to grad_flow, the gradients
+// of F before the step and of the rate, and to the chunk's gradient of viscosity. flow: F and the rate.
 CQ_RARE void viscous_adj_of(const Matter *m, const int h, const Rate *flow, const ChunkGrad *chunk, Rate *grad_flow,
                             const Real grad_k[CQ_DIM][CQ_DIM]) {
   for (int k = 0; m->materials >> k; k++) {
@@ -65,8 +65,8 @@ CQ_RARE void viscous_adj_of(const Matter *m, const int h, const Rate *flow, cons
   }
 }
 
-// (E102) Where dilatations are averaged, for particles h, h + 1, ...: turns K into the stress that was scattered to
-// nodes, and adds to the gradient of V what the other part gives.
+// (E102) Where dilatations are averaged, for particles h, h + 1, ... of chunk c: turns k, their stress K, into the one
+// that was scattered to the nodes, with its averaged trace, and adds the gradient of V by the difference.
 CQ_INLINE void press_adj(const cq_scene *s, const ChunkStep *c, const int h, Real k[CQ_DIM][CQ_DIM]) {
   const real dt = (real)s->model->dt;
   const Real volume = param(c->matter, CQ_PARAM_VOLUME, h), none = r_set((real)0);
@@ -78,9 +78,10 @@ CQ_INLINE void press_adj(const cq_scene *s, const ChunkStep *c, const int h, Rea
   EACH(i) k[i][i] -= press / dt;
 }
 
-// (E91) Adjoint of the stress at the end of a step of particles h, h + 1, ...: with Y = 4/dx sum w y (o + arm)^T the
-// gradient of K is -dt V Y. Completes the adjoints of F', C' and n1 in the chunk, since F^ = F' caused the stress as
-// well; sets stress->tau = K, and grad_f to the gradient of F by it. of: their records, with the sums of y over nodes.
+// (E91) Adjoint of the stress at the end of a step of particles h, h + 1, ... of chunk c: with Y = 4/dx sum w y (o +
+// arm)^T the gradient of K is -dt V Y. Completes the adjoints of F', C' and n1 in the chunk, since F^ = F' caused the
+// stress as well; sets stress->tau = K, and grad_f to the gradient of F by it. of: the particles' records, with the
+// sums of y over nodes.
 CQ_INLINE void stress_adj(const cq_scene *s, const ChunkStep *c, const int h, const Record *of, Stress *stress,
                           Real grad_f[CQ_DIM][CQ_DIM]) {
   const real dx = (real)s->model->dx, dt = (real)s->model->dt;
@@ -149,8 +150,8 @@ CQ_INLINE void stress_adj(const cq_scene *s, const ChunkStep *c, const int h, co
   store_matrix(c->adj, C, h, given.b);
 }
 
-// (E93) For a pressure that follows F^: scatters to the nodes minus the transpose of the pressure's second derivative,
-// which is not symmetric, times STEP, from a range's particles. in, out: states before and after the step.
+// (E93) For a pressure that acts on the surface at F^: scatters to the nodes, from a range's particles, -T^T y, T the
+// derivative of its impulses by velocities, which is not symmetric, and y in STEP. in, out: states before and after it.
 static void follow(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
   const real dt = (real)s->model->dt, scale = (real)(4 / s->model->dx) * dt * dt;
   const real *y = grid_vector(s, CQ_GRID_STEP);
@@ -190,8 +191,9 @@ static void follow(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t
   slopes_end(s, &to, &strides);
 }
 
-// (E92) Adjoint of the particles of a range in an implicit step: from the solution of the nodes' linear system
-// (s->grid_q), s->adj becomes the adjoint of the state `in`; adds to the gradients of constants and actuation.
+// (E92) Adjoint of an implicit step at the particles of a range: from the solution of the nodes' linear system,
+// s->grid_q, turns s->adj into the adjoint of `in`, the state before the step; adds to the gradients of constants and
+// actuation. out: the state after the step.
 static void implicit_p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
   const Strides strides = strides_of(s->arrangement);
   const real *velocity = (const real *)s->grid_v, *gradient = (const real *)s->grid_q;

@@ -1,16 +1,17 @@
-// reference_nodes: the nodes of reference grids in implicit steps (E125 to E127). They move: their displacement in the
-// state before and a velocity give F^, and a wall holds a node that would pass its surface within the step. The rest is
-// as for nodes of the grid of the world; the loops over particles are ../reference/implicit.inl.
+// reference_nodes: the nodes of reference grids in implicit steps (E125 to E127). They move: their displacements before
+// the step and their velocities give F^, and a wall holds a node that would pass its surface within the step. The rest
+// is as for nodes of the spatial grid; the loops over particles are in ../reference/implicit.inl.
 
-// The numbers {nodes} of one component of a field over the nodes of reference grids, as displacement and velocity in a
-// slice. data: the field, {components, nodes}.
+// The numbers {nodes} of one component of fields over the nodes of reference grids. data: the fields, {components,
+// nodes}, as displacement and velocity in a slice.
 CQ_INLINE real *reference_field(const cq_scene *s, const void *data, const int component) {
   return (real *)data + component * s->reference.node_count;
 }
 enum { DISPLACEMENT = 0, NODE_VELOCITY = CQ_DIM };   // in a slice
 
-// The sums over ranges of what the cells of reference grids have scattered to four nodes (../reference/stencil.inl),
-// as a row: as many vector fields, `fields`, as a row has room for. at: of the first node in vectors over nodes.
+// Returns, as a row, what the cells of reference grids have scattered to four nodes, summed over ranges
+// (../reference/stencil.inl): the components of `fields` vector fields, as many as a row has room for. at: index of the
+// row in vectors over nodes.
 static Row reference_given(const cq_scene *s, const cq_column *column, const int64_t at, const int fields) {
   enum { SHIFTS_OF_CELLS = CQ_REFERENCE_SHIFTS };
   real out[16];
@@ -29,16 +30,16 @@ static Row reference_given(const cq_scene *s, const cq_column *column, const int
   return row_load(out);
 }
 
-// What particles gave a row of nodes, on either grid: momentum, stress or a product. On the spatial grid it is
-// cleared.
+// The sum of what particles have scattered to a row of four nodes, on either grid: momentum, stress or a product. On
+// the spatial grid it is cleared. at: index of the row in vectors over nodes; fields: of reference_given.
 CQ_INLINE Row given_take(const cq_scene *s, const Slabs *slabs, const cq_column *column, const int64_t at,
                          const int fields) {
   if (cq_is_reference(s->model)) return reference_given(s, column, at, fields);
   return slabs_take(slabs, at - 4 * column->node);
 }
 
-// (E125) Momentum and mass of four nodes of reference grids: their momentum before the step and `given`, the impulse
-// of given forces.
+// (E125) Momentum and mass of four nodes of reference grids, as a row: their momentum before the step, plus the impulse
+// of given forces, `given`. at: index of the row in vectors over nodes.
 static Row reference_momentum(const cq_scene *s, const int64_t at, const Row given) {
   const cq_reference *r = &s->reference;
   real out[16];
@@ -58,8 +59,8 @@ static Row reference_momentum(const cq_scene *s, const int64_t at, const Row giv
   return row_load(out);
 }
 
-// Sets the state s->reference.moved on a block of nodes to what the velocities `from` lead to, for loops over
-// particles: u + h v, and v.
+// Sets s->reference.moved, the state that loops over particles read, on a block of nodes to where the velocities v in
+// vector `from` lead: displacements u + h v, h of cq_solve_seconds, and velocities v.
 static void spread(cq_scene *s, int32_t block, int32_t from) {
   const cq_reference *r = &s->reference;
   const real *v = grid_vector(s, from), seconds = (real)cq_solve_seconds(s->model);
@@ -89,8 +90,8 @@ static real reference_place_of(const cq_scene *s, const int64_t node, const int 
          reference_field(s, s->reference.from->nodes, DISPLACEMENT + i)[node];
 }
 
-// Does a node at x outside of a solid box lie over the face with this normal, which is nearest to it? Only then can it
-// meet that face. 1 yes, and for all other walls; 0 no.
+// Does a node at x, outside of a solid box, lie over the face with this normal? Only then can it meet the face. slack:
+// the distance by which the box is widened [length]. 1 yes, and for walls of any other shape; 0 no.
 static int is_over_face(const cq_wall *wall, const double slack, const wall_real x[3], const wall_real normal[3]) {
   for (int i = 0; wall->shape == CQ_WALL_BOX && !wall->hollow && i < CQ_DIM; i++) {
     const double at = (double)s_value(x[i]);
@@ -99,8 +100,8 @@ static int is_over_face(const cq_wall *wall, const double slack, const wall_real
   return 1;
 }
 
-// (E126) Adds the contacts that wall w has with a node, or may have within the step, to those of n. reach: how far the
-// node may go in the step [length]. 1, or 0 without memory.
+// (E126) Appends to the contacts of node n, the last one of h, those that wall w has with it or may have within the
+// step. reach: how far the node may go in the step [length]. 1, or 0 without memory.
 static int add_wall(cq_scene *s, cq_constrained_nodes *h, ConstrainedNode *n, const StepWalls *walls, const int32_t w,
                     const double reach) {
   const cq_wall *wall = &walls->walls[w];
@@ -109,7 +110,7 @@ static int add_wall(cq_scene *s, cq_constrained_nodes *h, ConstrainedNode *n, co
   reference_place(s, n->node, place);
   wall_sees(walls, w, walls->seconds, place, x);
   double room = slack + reach;
-  // of two sides of a room a node may come to that which is nearer
+  // inside of a hollow box a node may come to the nearer one of two opposite sides
   for (int i = 0; wall->shape == CQ_WALL_BOX && wall->hollow && i < CQ_DIM; i++)
     room = fmin(room, 0.5 * (wall->upper[i] - wall->lower[i]));
   const int32_t count = wall_normals(wall, CQ_DIM, room, x, normals);
@@ -129,7 +130,7 @@ static int add_wall(cq_scene *s, cq_constrained_nodes *h, ConstrainedNode *n, co
   return 1;
 }
 
-// Adds a pin (its number below 0) to a constrained node without contacts. 1, or 0 without memory.
+// Appends a pin (its number is below 0) as the one contact of node n of h. 1, or 0 without memory.
 static int add_pin(cq_constrained_nodes *h, ConstrainedNode *n, const int32_t pin) {
   if (!constrained_reserve(&h->contact, &h->contact_capacity, h->contacts + 1, sizeof(NodeContact))) return 0;
   NodeContact *c = (NodeContact *)h->contact + h->contacts++;
@@ -139,8 +140,8 @@ static int add_pin(cq_constrained_nodes *h, ConstrainedNode *n, const int32_t pi
   return 1;
 }
 
-// Adds a node of a reference grid to those that may be held, if a pin, or a wall that it may reach in the step, may
-// hold it. 1, or 0 without memory.
+// Appends a node of a reference grid to the constrained nodes h, if a pin, or a wall that it may reach in the step, may
+// hold it. node: its number over all bodies. 1, or 0 without memory.
 static int add_node(cq_scene *s, cq_constrained_nodes *h, const StepWalls *walls, const int64_t node) {
   const cq_reference *r = &s->reference;
   double speed = 0;
@@ -165,8 +166,8 @@ static int add_node(cq_scene *s, cq_constrained_nodes *h, const StepWalls *walls
   return 1;
 }
 
-// Lists the nodes of a block of reference grids that walls or pins may hold in this step. Without memory the sum
-// CHANGED is infinite.
+// Does the work of find_constrained on reference grids: lists the nodes of a block that pins, or walls that they may
+// reach in this step, may hold. Without memory the block's sum CQ_SUM_CHANGED is infinite.
 static void find_constrained_reference(cq_scene *s, const int32_t block) {
   cq_constrained_nodes *h = &s->implicit.constrained[block];
   const StepWalls walls = walls_of(s);
@@ -183,17 +184,17 @@ static void find_constrained_reference(cq_scene *s, const int32_t block) {
 
 // ---- the end of a step ----------------------------------------------------------------------------------------------
 
-// (E125) The factor 2 q - 1 of VELOCITY in the velocity (2 q - 1) v - q^2 v_n by which the midpoint rule goes on where
-// no contact holds; 0 for backward Euler, which ends at VELOCITY.
+// (E125) The factor 2 q - 1 of VELOCITY v in (2 q - 1) v - q^2 v_n, the velocity by which the midpoint rule goes on
+// after the middle of the step where no contact holds: q the damping of half a step, v_n the velocity before the step.
+// 0 for backward Euler.
 CQ_INLINE real ahead(const cq_scene *s) {
   return cq_is_midpoint(s->model) ? (real)2 * half_decay(s) - (real)1 : (real)0;
 }
-// (E125) The factor q^2 of the velocity before the step in (2 q - 1) v - q^2 v_n, by which the midpoint rule goes on;
-// 0 for backward Euler.
+// (E125) The factor q^2 of the velocity v_n before the step in (2 q - 1) v - q^2 v_n (ahead); 0 for backward Euler.
 CQ_INLINE real back(const cq_scene *s) { return cq_is_midpoint(s->model) ? decay_of(s) : (real)0; }
 
-// (E125) Sets change to the velocity (2 q - 1) v - q^2 v_n by which a node goes on beyond VELOCITY where no contact
-// holds it.
+// (E125) Sets change to (2 q - 1) v - q^2 v_n of a node, the velocity by which it goes on after the middle of the step
+// where no contact holds it (ahead).
 CQ_INLINE void velocity_beyond(const cq_scene *s, const int64_t node, real change[CQ_DIM]) {
   EACH(i)
     change[i] = ahead(s) * grid_vector(s, CQ_GRID_VELOCITY)[4 * node + i] -
@@ -201,7 +202,7 @@ CQ_INLINE void velocity_beyond(const cq_scene *s, const int64_t node, real chang
 }
 
 // (E125) Sets displacements and velocities of a block's nodes after the step, in `out`, from VELOCITY and the state
-// before, `in`. Sets found->fastest, and found->bad to 1 if something is not finite.
+// `in` before the step. Sets found->fastest, the largest speed, and found->bad to 1 if something is not finite.
 static void end_on_reference(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t block, cq_found *found) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   const real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *mass = (const real *)s->reference.mass;

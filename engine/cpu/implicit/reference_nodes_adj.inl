@@ -1,8 +1,8 @@
-// reference_nodes_adj: nodes of reference grids in implicit steps, backward: what is before and after their linear
-// system, beside what nodes_adj.inl does on either grid.
+// reference_nodes_adj: adjoint of implicit steps at the nodes of reference grids: the passes before and after their
+// linear system, beside those of nodes_adj.inl, which both grids share.
 
-// (E127) dL/dv of four nodes, v the velocity within the step, as a row, from the adjoint of the state after it. kept:
-// the row of the step's record, with masses; 0 where a node has none.
+// (E127) dL/dv of four nodes, v their velocities within the step, as a row, from the adjoint of the state after the
+// step. at: index of the row in vectors over nodes; kept: their row of the step's record; 0 for nodes without mass.
 static Row reference_wanted(const cq_scene *s, const int64_t at, const Row kept) {
   const real *adj = (const real *)s->reference.adj, dt = (real)s->model->dt, on = ahead(s);
   const int statics = s->model->integrator.statics;
@@ -20,8 +20,8 @@ static Row reference_wanted(const cq_scene *s, const int64_t at, const Row kept)
   return row_load(out);
 }
 
-// (E127) For the midpoint rule: removes from dL/dv of a block, in RESIDUAL and TRIAL, what end velocities give in
-// directions that contacts hold, where nodes do not go on.
+// (E127) For the midpoint rule: removes from dL/dv of a block, in RESIDUAL and TRIAL, the part of velocities after the
+// step along directions that contacts hold, since nodes do not go on there.
 static void hold_wanted(cq_scene *s, const int32_t block) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   const real on = ahead(s);
@@ -40,8 +40,8 @@ static void hold_wanted(cq_scene *s, const int32_t block) {
   }
 }
 
-// (E98) Adjoint of the midpoint rule's second half, in which nodes go on only in free directions: adds the gradient of
-// contact k's normal to grad->n.
+// (E98) Adjoint of the midpoint rule's second half, in which node n goes on only in its free directions: adds the
+// gradient of contact k's normal to grad->n.
 static void beyond_adj(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
                        ContactGrad *grad) {
   real change[CQ_DIM], end[CQ_DIM];
@@ -64,8 +64,8 @@ typedef struct {
 } HeldBy;
 
 // (E127) Adjoint of a contact by the place of its node before the step: by the gap, the normal, and the moments of
-// impulses. Adds to the gradients of displacements, undeformed places and moving walls. share: the gradient of the
-// contact's velocity w; grad: of its normal.
+// impulses. Adds to the gradients of displacements, undeformed places and, in sum, moving walls. share: the gradient of
+// the velocity that the contact imposes; grad: of its normal.
 static void reference_contact_adj(cq_scene *s, const HeldBy *held, const real share[CQ_DIM], const ContactGrad *grad,
                                   cq_partial *sum) {
   const cq_constrained_nodes *h = held->all;
@@ -95,8 +95,9 @@ static void reference_contact_adj(cq_scene *s, const HeldBy *held, const real sh
   }
 }
 
-// (E127) From the solution y of the linear system (s->grid_q), on a block of nodes: sets the gradients of forces at
-// F^, and of velocities before the step in the adjoint, and adds to those of masses and damping.
+// (E127) From the solution y of the adjoint's linear system (s->grid_q), on a block of nodes: sets r->force_adj, the
+// gradients of forces at F^, and the gradients of velocities before the step, in r->adj; adds to those of masses and
+// damping. in: the state before the step.
 static void begin_reference_adj(cq_scene *s, const cq_slice *in, int32_t block) {
   const cq_reference *r = &s->reference;
   const cq_constrained_nodes *h = &s->implicit.constrained[block];

@@ -7,11 +7,10 @@
 
 enum { CQ_BLOCKS_MAX = 8 };    // of columns: as many as ranges
 
-// Vectors over the nodes of the window, {nodes, 4}. Components that are not of a velocity are zero, but that of mass in
-// MOMENTUM.
+// Vectors over nodes, {nodes, 4}. Components beyond those of a velocity are zero, but for the mass in MOMENTUM.
 typedef enum cq_grid_vector {
-  CQ_GRID_VELOCITY,          // that the method is at
-  CQ_GRID_TRIAL,             // that the line search asks for
+  CQ_GRID_VELOCITY,          // Newton's present iterate
+  CQ_GRID_TRIAL,             // velocities that the line search tries
   CQ_GRID_MOMENTUM,          // momentum and mass that particles bring, with the impulse of given forces
   CQ_GRID_RESIDUAL, CQ_GRID_RESIDUAL_TRIAL,
   CQ_GRID_STEP,              // solution of the linear system
@@ -22,7 +21,7 @@ typedef enum cq_grid_vector {
   CQ_GRID_PULL,              // of cables at the end of the step, or their part of PRODUCT
   // of dilatations: dilatation.inl has four numbers a node there, dilatation_solve.inl one, and 1/M
   CQ_GRID_MEANS,
-  CQ_GRID_KEPT,              // that the method had converged to, with the fewest contacts that hold although they pull
+  CQ_GRID_KEPT,              // velocities at convergence with the fewest active contacts that pull
   CQ_GRID_INVERSE,           // columns of the inverse blocks, and dim - 1 vectors more
   CQ_GRID_VECTORS = CQ_GRID_INVERSE + 3,
 } cq_grid_vector;
@@ -36,17 +35,18 @@ typedef enum cq_sweep_vector {
   CQ_SWEEP_VECTORS,
 } cq_sweep_vector;
 
-// what the matrix has of a group of nodes: nothing, for none has mass; its own block; another one, which is positive
+// the diagonal block of a group of nodes: none, as no node has mass; that of H; a positive one in its place
 typedef enum cq_group_kind { CQ_GROUP_NONE, CQ_GROUP_OWN, CQ_GROUP_REPLACED } cq_group_kind;
 
-// Bits of the sides of its column where a group is coupled to groups that are swept before it, after it, or beside it.
+// Bits of the sides of its column where a group is coupled to groups that a sweep comes to before it, after it, or at
+// the same time.
 typedef struct cq_sides {
   uint32_t before, after, across;
   int32_t kind;
 } cq_sides;
 
-// Of what the product with H is: of what contacts leave free, with friction; the same, and the direction times REST is
-// summed up beside it; or of all, without friction.
+// A product with H: with friction, in the directions that contacts leave free; the same, with the sum of the vector
+// times REST; or of all components, without friction.
 typedef enum cq_grid_product { CQ_PRODUCT_FREE, CQ_PRODUCT_FREE_SLOPE, CQ_PRODUCT_ALL } cq_grid_product;
 
 // What a pass sums up.
@@ -62,7 +62,7 @@ typedef enum cq_grid_sum {
   CQ_SUM_COUNT,
 } cq_grid_sum;
 
-// Which of the contacts that hold although they pull let go (E106): none, they are counted; all; the first.
+// Which of the active contacts that pull are released (E106): none, they are only counted; all; the first.
 typedef enum cq_release { CQ_RELEASE_NONE, CQ_RELEASE_ALL, CQ_RELEASE_FIRST } cq_release;
 
 // Contacts of the nodes of one block of columns.
@@ -72,8 +72,8 @@ typedef struct cq_constrained_nodes {
   int32_t count, capacity, contacts, contact_capacity;
 } cq_constrained_nodes;
 
-// The coarse lattice of the preconditioner (coarse.inl): at most so many nodes, and cells between them at least. A
-// stencil must not reach over more than two of its cells.
+// The coarse lattice of the preconditioner (coarse.inl): its nodes at most, and the cells of the grid between two of
+// them at least. A particle's stencil must not reach over more than two cells of the lattice.
 enum { CQ_COARSE_NODES = 32, CQ_COARSE_SPACING = 4 };
 
 typedef struct cq_coarse {

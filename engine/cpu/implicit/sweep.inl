@@ -1,7 +1,7 @@
 // sweep: conjugate gradients on an assembled matrix, preconditioned by symmetric Gauss-Seidel over groups of nodes.
-// With A = L + D + L^T + R, D the blocks of groups, L what couples a group to those that are swept earlier, and R what
-// couples blocks of columns that are swept side by side, the preconditioner is M = K D^-1 K^T, K = D + L. Eisenstat's
-// trick makes the product and the preconditioner of an iteration out of one pass over the matrix (E99):
+// With A = L + D + L^T + R, D the diagonal blocks of groups, L the blocks between a group and those that are swept
+// earlier, and R the blocks between columns that are swept at the same time, the preconditioner is M = K D^-1 K^T,
+// K = D + L. Eisenstat's trick makes product and preconditioner of an iteration out of one pass over the matrix (E99):
 //
 //     K^-1 A K^-T p = t + K^-1 (p - D t + R t),  K^T t = p
 //
@@ -9,13 +9,13 @@
 
 #if CQ_LANES > 1 && CQ_DIM == 2
 
-// lanes of a group for whom a neighbour in their own column, two below to two above, belongs to an earlier group, to
-// a later one, or to their own
+// 1 for the lanes of a group whose neighbour in their own column, two below to two above, belongs to an earlier group,
+// to a later one, or to their own
 static const real earlier_lanes[REACH][GROUP] = {{1, 1}, {1}};
 static const real later_lanes[REACH][GROUP] = {{0}, {0}, {0}, {0, 0, 0, 1}, {0, 0, 1, 1}};
 static const real own_lanes[REACH][GROUP] = {{0, 0, 1, 1}, {0, 1, 1, 1}, {1, 1, 1, 1}, {1, 1, 1}, {1, 1}};
 
-// One of the vectors of the sweeps (CQ_SWEEP_...), past the zeros that guard its beginning.
+// One of the vectors over nodes of the sweeps, number `which` of cq_sweep_vector, past the zeros before its first node.
 CQ_INLINE real *sweep_vector(const cq_scene *s, const int which) {
   return (real *)s->implicit.sweep[which] + s->implicit.sweep_guard;
 }
@@ -28,8 +28,9 @@ CQ_INLINE real *sweep_vector(const cq_scene *s, const int which) {
        node += GROUP, group++)                                                                                         \
     if ((s)->implicit.sides[group].kind)
 
-// Adds the products of a group's blocks m, towards one side of its column, with vector x to sum, entry by entry of the
-// blocks. x: at the group's place in that side; stride: from one component of x to the next.
+// Adds to sum, entry by entry of the blocks, the products of vector x with the matrix blocks m that couple a group
+// (four nodes of a column) to one of the columns beside it. x: at the node there that is level with the group's first
+// one; stride: from one component of x to the next.
 CQ_INLINE void couple(const real *m, const real *x, const int64_t stride, Four sum[MATRIX]) {
   CQ_UNROLL for (int dz = 0; dz < REACH; dz++) EACH(j) {
     const Four at = four_load(x + j * stride + dz - 2);
@@ -37,7 +38,8 @@ CQ_INLINE void couple(const real *m, const real *x, const int64_t stride, Four s
   }
 }
 
-// Adds the products of a group's blocks m with nodes x of its own column to sum, for the lanes of a mask.
+// Adds to sum the products of a group's matrix blocks m with nodes x of its own column. lanes: for each neighbour, two
+// below to two above, 1 for the lanes (nodes) of the group that take it. x, stride: as in couple.
 CQ_INLINE void couple_lanes(const real *m, const real *x, const int64_t stride, const real lanes[REACH][GROUP],
                             Four sum[MATRIX]) {
   for (int dz = 0; dz < REACH; dz++) EACH(j) {
@@ -46,8 +48,8 @@ CQ_INLINE void couple_lanes(const real *m, const real *x, const int64_t stride, 
   }
 }
 
-// Adds the products of a group's off-diagonal blocks with vector `which` to sum, for the neighbour columns in the mask
-// `sides`.
+// Adds to sum the products of a group's matrix blocks with vector `which` (cq_sweep_vector), at the columns beside its
+// own that the mask `sides` has. node: index of the group's first node; group: its number.
 CQ_INLINE void couple_sides(const cq_scene *s, const int64_t node, const int64_t group, const int which,
                             uint32_t sides, Four sum[MATRIX]) {
   const real *m = matrix_of(s, group), *x = sweep_vector(s, which) + node;
@@ -57,18 +59,18 @@ CQ_INLINE void couple_sides(const cq_scene *s, const int64_t node, const int64_t
   }
 }
 
-// Adds the products of a group's blocks with vector `which` within its own column to sum; lanes: masks of the nodes to
-// take.
+// Adds to sum the products of a group's matrix blocks with vector `which` (cq_sweep_vector) within its own column;
+// lanes: as in couple_lanes. node: index of the group's first node; group: its number.
 CQ_INLINE void couple_column(const cq_scene *s, const int64_t node, const int64_t group, const int which,
                              const real lanes[REACH][GROUP], Four sum[MATRIX]) {
   couple_lanes(matrix_of(s, group) + MIDDLE * SIDE_REALS, sweep_vector(s, which) + node, s->implicit.sweep_stride,
                lanes, sum);
 }
 
-// Sets the sums of all entries of a block to zero.
+// Sets the sums for all entries (i, j) of a group's blocks to zero.
 CQ_INLINE void sums_begin(Four sum[MATRIX]) { for (int k = 0; k < MATRIX; k++) sum[k] = (Four){0}; }
 
-// Sets out to the product of a row of blocks with a vector, from sums that are kept entry by entry of the blocks.
+// Sets out to the product of a group's blocks with a vector, from sums that are kept entry by entry of the blocks.
 CQ_INLINE void sums_take(const Four sum[MATRIX], Four out[CQ_DIM]) {
   EACH(i) {
     out[i] = sum[i * CQ_DIM];
@@ -76,7 +78,7 @@ CQ_INLINE void sums_take(const Four sum[MATRIX], Four out[CQ_DIM]) {
   }
 }
 
-// Sets out to the block of a group (own), or its inverse, times x.
+// Sets out to own x, `own` a group's diagonal block or its inverse (own_of).
 CQ_INLINE void own_multiply(const real *own, const Four x[CQ_DIM], Four out[CQ_DIM]) {
   Four sum[CQ_DIM];
   EACH(i) sum[i] = (Four){0};
@@ -88,7 +90,8 @@ CQ_INLINE void own_multiply(const real *own, const Four x[CQ_DIM], Four out[CQ_D
 // The sum of four numbers, in double.
 CQ_INLINE double fours_total(const Four x) { return (double)x[0] + (double)x[1] + (double)x[2] + (double)x[3]; }
 
-// Sets Q = K^-1 u of a group, after those that are swept earlier: first 1: u is REST; 0: u is P - D T + R T.
+// Sets Q = K^-1 u of a group, K = D + L the lower block triangle of the matrix, when the groups swept before it have
+// theirs. first 1: u is REST; 0: u is P - D T + R T. node: index of its first node; group: its number.
 CQ_RARE void forward_group(const cq_scene *s, const int64_t node, const int64_t group, const int first) {
   const cq_sides *sides = &s->implicit.sides[group];
   const real *own = own_of(s, group);
@@ -118,7 +121,8 @@ CQ_RARE void forward_group(const cq_scene *s, const int64_t node, const int64_t 
   }
 }
 
-// Sets T = K^-T P of a group, after those that are swept later, with SOLVED = D^-1 P.
+// Sets T = K^-T P of a group, K = D + L the lower block triangle of the matrix, when the groups swept after it have
+// theirs. SOLVED = D^-1 P is set before. node: index of its first node; group: its number.
 CQ_INLINE void backward_group(const cq_scene *s, const int64_t node, const int64_t group) {
   Four sum[MATRIX], after[CQ_DIM], out[CQ_DIM];
   sums_begin(sum);
@@ -129,8 +133,8 @@ CQ_INLINE void backward_group(const cq_scene *s, const int64_t node, const int64
   EACH(i) four_store(SWEEP(s, CQ_SWEEP_T, node, i), four_load(SWEEP(s, CQ_SWEEP_SOLVED, node, i)) - out[i]);
 }
 
-// Sets REST of a group to rest, a residual r to which K^-1 was applied, and CONDITIONED = D REST. Returns their
-// product, r . M^-1 r.
+// Sets REST of a group to `rest`, K^-1 r of the residual r, and CONDITIONED = D REST (K = D + L, the lower block
+// triangle). Returns their product, r . M^-1 r, M = K D^-1 K^T the preconditioner.
 CQ_INLINE double condition_group(const cq_scene *s, const int64_t node, const int64_t group,
                                  const Four rest[CQ_DIM]) {
   Four out[CQ_DIM];
@@ -144,7 +148,7 @@ CQ_INLINE double condition_group(const cq_scene *s, const int64_t node, const in
   return square;
 }
 
-// Begins the sweeps on a block: REST = the vector REST over nodes; STEP, P and SOLVED = 0.
+// Begins the sweeps on a block: copies the solve's residual REST to the sweeps' REST; STEP, P and SOLVED = 0.
 static void sweep_load(cq_scene *s, int32_t block) {
   const real *from = grid_vector(s, CQ_GRID_REST);
   GROUPS_EACH(s, block, node, group) EACH(i) {
@@ -155,12 +159,13 @@ static void sweep_load(cq_scene *s, int32_t block) {
   }
 }
 
-// Sets Q = K^-1 REST on a block.
+// Sets Q = K^-1 REST on a block, K = D + L the lower block triangle of the matrix: the first half of M^-1.
 static void sweep_first(cq_scene *s, int32_t block) {
   GROUPS_EACH(s, block, node, group) forward_group(s, node, group, 1);
 }
 
-// Sets REST = Q and CONDITIONED = D REST on a block; adds r . M^-1 r to the sum SQUARE.
+// Sets REST = Q, which is K^-1 r of the residual r, and CONDITIONED = D REST on a block, D the matrix's diagonal
+// blocks; adds r . M^-1 r to sum[CQ_SUM_SQUARE].
 static void sweep_begin(cq_scene *s, int32_t block, double *sum) {
   GROUPS_EACH(s, block, node, group) {
     Four rest[CQ_DIM];
@@ -169,8 +174,8 @@ static void sweep_begin(cq_scene *s, int32_t block, double *sum) {
   }
 }
 
-// The next direction on a block: P = CONDITIONED + beta P, SOLVED = REST + beta SOLVED, which is D^-1 P, and T = K^-T
-// P.
+// The next direction of conjugate gradients on a block: P = CONDITIONED + beta P, SOLVED = REST + beta SOLVED, which is
+// D^-1 P, and T = K^-T P, the direction over nodes.
 static void sweep_turn(cq_scene *s, int32_t block, double beta) {
   const cq_arrangement *a = s->arrangement;
   const Four b = four_set((real)beta);
@@ -189,8 +194,8 @@ static void sweep_turn(cq_scene *s, int32_t block, double beta) {
   }
 }
 
-// Sets Q = K^-1 (P - D T + R T) on a block, so that T + Q = K^-1 A K^-T P; adds P . (T + Q), the curvature along P, to
-// the sum DOT.
+// Sets Q = K^-1 (P - D T + R T) on a block, so that T + Q = K^-1 A K^-T P, A the matrix (E99); adds P . (T + Q), the
+// curvature along P, to sum[CQ_SUM_DOT].
 static void sweep_product(cq_scene *s, int32_t block, double *sum) {
   GROUPS_EACH(s, block, node, group) {
     forward_group(s, node, group, 0);
@@ -200,8 +205,8 @@ static void sweep_product(cq_scene *s, int32_t block, double *sum) {
                                       four_load(SWEEP(s, CQ_SWEEP_Q, node, i))));
   }
 }
-// A step along the direction on a block: STEP += alpha T, REST -= alpha (T + Q), CONDITIONED = D REST; adds r . M^-1 r
-// to the sum SQUARE.
+// Moves along the direction T on a block: STEP += alpha T, REST -= alpha (T + Q), CONDITIONED = D REST; adds r . M^-1 r
+// of the new residual r to sum[CQ_SUM_SQUARE].
 static void sweep_advance(cq_scene *s, int32_t block, double alpha, double *sum) {
   const Four forward = four_set((real)alpha);
   GROUPS_EACH(s, block, node, group) {
@@ -216,7 +221,7 @@ static void sweep_advance(cq_scene *s, int32_t block, double alpha, double *sum)
   }
 }
 
-// Adds the solution of the sweeps on a block to the vector STEP over nodes.
+// Adds the solution of the sweeps on a block to STEP, the solve's vector over nodes.
 static void sweep_end(cq_scene *s, int32_t block) {
   real *to = grid_vector(s, CQ_GRID_STEP);
   GROUPS_EACH(s, block, node, group)

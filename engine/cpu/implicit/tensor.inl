@@ -1,9 +1,9 @@
-// tensor: the second derivative of a step of backward Euler: the tensors of particles, and the diagonal of nodes.
+// tensor: the second derivative H of an implicit step's potential: tensors of particles, and diagonal blocks of nodes.
 
-// (E81, E83) Adds the viscosity's part, the derivative of K by the rate over dt, to the tensors t of particles h, h +
-// 1, ... as tensor_of sets them, before they are multiplied by V dt^2. f: F before the step.
+// (E81, E83) Adds the viscosity's part, the derivative of K by the rate over dt, to the packed tensors t of particles
+// h, h + 1, ... of a chunk, as tensor_of sets them, before they are multiplied by V dt^2. f: F before the step.
 CQ_RARE void viscous_tensor(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], Real t[TENSOR]) {
-  const Real rate_of = r_set((real)(1 / m->model->dt));   // C dt is the strain that the others are of
+  const Real rate_of = r_set((real)(1 / m->model->dt));   // the elastic tensors are derivatives by dt C
   for (int column = 0; column < MATRIX; column++) {
     Real rate[CQ_DIM][CQ_DIM], out[CQ_DIM][CQ_DIM];
     EACH(i) EACH(j) {
@@ -17,7 +17,7 @@ CQ_RARE void viscous_tensor(const Matter *m, const int h, const Real f[CQ_DIM][C
 }
 
 // (E83) Sets s->implicit.tensor of a range's particles, V dt^2 times their second derivative at VELOCITY, and keeps
-// their weights and nodes. Adds the stiffness, by which the potential rounds, to the sum STIFFNESS.
+// their weights and nodes. Adds volume times stiffness to sum[CQ_SUM_STIFFNESS], for the rounding of the potential.
 static void tensors(cq_scene *s, const cq_slice *in, int32_t range, double *sum) {
   const real dt = (real)s->model->dt;
   const Strides strides = strides_of(s->arrangement);
@@ -51,7 +51,7 @@ static void tensors(cq_scene *s, const cq_slice *in, int32_t range, double *sum)
 // ---- the diagonal ---------------------------------------------------------------------------------------------------
 
 // Sets q to the coefficients of entry (a, b) of a node's diagonal block, which is quadratic in the node's distance r
-// from the particle: the sum of q[j l] r_j r_l, j >= l, times scale.
+// from the particle: scale times the sum of q[j l] r_j r_l, j >= l. tensor: of the particle, from its lane on.
 CQ_INLINE void block_of(const real *tensor, const int a, const int b, const real scale, Real q[CQ_SYM]) {
   CQ_UNROLL for (int j = 0; j < CQ_DIM; j++) CQ_UNROLL for (int l = 0; l <= j; l++) {
     Real sum = r_load(tensor + tensor_at(a * CQ_DIM + j, b * CQ_DIM + l) * CQ_CHUNK);
@@ -60,15 +60,15 @@ CQ_INLINE void block_of(const real *tensor, const int a, const int b, const real
   }
 }
 
-// what the blocks of lanes are made of
+// what CQ_LANES particles contribute to the diagonal blocks of their nodes is computed from
 typedef struct {
   Real q[3][CQ_SYM];         // of three entries
   Real base[CQ_DIM], arm[CQ_DIM], w[CQ_DIM][3];
   Real noise;                // rounding of what a particle gives the residual
 } Blocks;
 
-// Sets b for particles h, h + 1, ... of a chunk: place, weights, and the three entries of their second derivative that
-// form part `part` of a node's diagonal block.
+// Sets b for particles h, h + 1, ... of a chunk: place, weights, and the coefficients (block_of) of the three entries
+// that part `part` (diagonal_part) of a node's diagonal block has. chunk: their state; tensor: their tensors.
 CQ_INLINE void blocks_of(const cq_scene *s, const real *chunk, const real *tensor, const int h, const int part,
                          Blocks *b) {
   const real inv_dx = (real)(1 / s->model->dx);
@@ -81,8 +81,8 @@ CQ_INLINE void blocks_of(const cq_scene *s, const real *chunk, const real *tenso
     block_of(tensor + h, diagonal_entry[part][e][0], diagonal_entry[part][e][1], (real)16 * inv_dx * inv_dx, b->q[e]);
 }
 
-// Stores in the records of particles what row k of plane i of their stencil gets: its part of the diagonal blocks, and
-// of the rounding of the residual beside it.
+// Stores in the records of CQ_LANES particles, from `of` on, their part of the Hessian's diagonal blocks of three
+// nodes, row k of plane i of their stencil, and with each the rounding error of its residual. part: of diagonal_part.
 CQ_INLINE void diagonal_row(Record *of, const Blocks *b, const int i, const int k, const int part) {
   const Real r0 = b->arm[0] + (real)(i - 1), r1 = b->arm[CQ_DIM - 2] + (real)(k - 1), zero = r0 - r0;
   Real across = b->w[0][i], c[3][3];
@@ -109,8 +109,8 @@ CQ_INLINE void diagonal_row(Record *of, const Blocks *b, const int i, const int 
   }
 }
 
-// Scatters part `part` of the nodes' diagonal blocks of H from the particles of a range: 0 the diagonal, 1 the other
-// entries.
+// Scatters part `part` of the nodes' diagonal blocks of the Hessian H from the particles of a range: 0, the diagonal
+// (in 2D all entries); 1, the entries off the diagonal. in: the state before the step.
 CQ_INLINE void diagonal_part(cq_scene *s, const cq_slice *in, const int32_t range, const int part) {
   const Strides strides = strides_of(s->arrangement);
   Record plane[3][CQ_CHUNK] __attribute__((aligned(64)));
@@ -137,8 +137,8 @@ CQ_INLINE void diagonal_part(cq_scene *s, const cq_slice *in, const int32_t rang
   scatter_end(&to, &strides);
 }
 
-// (E85) Scatters to the nodes part `part` of the diagonal blocks of H from a range's particles, and with part 0 the
-// rounding error of their forces.
+// (E85) Scatters to the nodes part `part` (diagonal_part) of the diagonal blocks of the Hessian H from a range's
+// particles, and with part 0 the rounding error of their forces.
 static void diagonal(cq_scene *s, const cq_slice *in, int32_t range, int32_t part) {
   if (part)
     diagonal_part(s, in, range, DIAGONAL_PARTS - 1);

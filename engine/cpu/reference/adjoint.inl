@@ -1,27 +1,29 @@
-// adjoint: of one step on reference grids. move_adj (node_adj.inl) turns what velocities and displacements of the nodes
-// get into what forces get; forces_adj turns that into what displacements get by the forces of the step. Weights are
-// constants, so that one gather of u and of dL/df, and one scatter, are all: with B = sum dL/df (x) grad N,
+// adjoint: the adjoint of one step on reference grids. move_adj (node_adj.inl) turns gradients of the nodes' velocities
+// and displacements into those of forces; forces_adj turns these into gradients of displacements before the step.
+// Weights are constants, so that one gather of u and of dL/df, and one scatter, are all: with B = sum dL/df (x) grad N,
 //   dL/dP = - V B F0,  dL/du += dL/dF F0^T grad N              (E116)
 
 // ---- particles ------------------------------------------------------------------------------------------------------
 
-// Which gradients of a particle the scene is asked for: constants, volume, F0, position.
+// Which gradients of particles the scene is asked for: of constants of materials, volume, F0, position; 1 yes, 0 no.
 CQ_INLINE Wanted wanted_of(const cq_scene *s) {
   const uint64_t constants = cq_constant_bits();
   return (Wanted){(s->wanted & constants) != 0, (s->wanted & cq_bit(CQ_FIELD_VOLUME)) != 0,
                   (s->wanted & cq_bit(CQ_FIELD_DEFORMATION)) != 0, (s->wanted & cq_bit(CQ_FIELD_POSITION)) != 0};
 }
 
-// Adds the lanes of x to memory.
+// Adds the lanes of x to CQ_LANES reals in memory.
 CQ_INLINE void add_real(real *at, const Real x) { r_store(at, r_load(at) + x); }
 
-// Sets p to P of particles at->h, ..., computed again for the gradients that need it: piola_of, not inlined.
+// Sets p to P of particles at->h, ... as piola_of does, from f and rate. It is not inlined: only gradients of volumes,
+// F0 and positions need P again.
 CQ_RARE void piola_again(const Point *at, const Real f[CQ_DIM][CQ_DIM], const Real rate[CQ_DIM][CQ_DIM],
                          Real p[CQ_DIM][CQ_DIM]) {
   piola_of(at, f, rate, p);
 }
 
-// Adjoint of piola_of_any: from grad_p = dL/dP, adds to grad_f, grad_rate and the gradients of constants.
+// Adjoint of piola_of_any: from grad_p = dL/dP, adds to grad_f = dL/dF, grad_rate = dL/d(rate) where a law is viscous,
+// and the gradients of constants.
 CQ_RARE void piola_of_any_adj(const Point *at, const Real f[CQ_DIM][CQ_DIM], const Real rate[CQ_DIM][CQ_DIM],
                               Real grad_f[CQ_DIM][CQ_DIM], Real grad_rate[CQ_DIM][CQ_DIM],
                               const Real grad_p[CQ_DIM][CQ_DIM]) {
@@ -47,7 +49,7 @@ CQ_RARE void piola_of_any_adj(const Point *at, const Real f[CQ_DIM][CQ_DIM], con
   }
 }
 
-// Adds along / V to the gradients of volumes of particles at->h, ...; along: a part of P : dL/dP.
+// Adds along / V to the gradients of the volumes V of particles at->h, ...; along: a part of V dL/dV = P : dL/dP.
 CQ_INLINE void add_to_volume(const Point *at, const Real along) {
   const cq_scene *s = at->s;
   const Real volume = param(at->m, CQ_PARAM_VOLUME, at->h);
@@ -55,8 +57,8 @@ CQ_INLINE void add_to_volume(const Point *at, const Real along) {
            r_pick(volume, along / volume, r_set((real)0)));
 }
 
-// Adjoint of piola_of: from grad_p = dL/dP, adds to grad_f, grad_rate and the gradients of constants and actuation,
-// and to those of volumes by actuation.
+// Adjoint of piola_of at the deformation d: from grad_p = dL/dP, adds to grad_f, grad_rate and the gradients of
+// constants and actuation, and actuation's part to the gradients of volumes.
 CQ_INLINE void piola_of_adj(const Point *at, const Deformed *d, Real grad_f[CQ_DIM][CQ_DIM],
                             Real grad_rate[CQ_DIM][CQ_DIM], const Real grad_p[CQ_DIM][CQ_DIM]) {
   const cq_scene *s = at->s;
@@ -99,8 +101,8 @@ CQ_INLINE void piola_of_adj(const Point *at, const Deformed *d, Real grad_f[CQ_D
   add_to_volume(at, along);
 }
 
-// Adjoint of force_of: from the gradient of the force on particles at->h, ..., adds to those of given forces, of
-// pressure, and of F.
+// Adjoint of force_of for particles at->h, ...: from grad_force, adds to the gradients of forces and pressures given to
+// them, and to grad_f = dL/dF, for the force of a pressure depends on F.
 CQ_INLINE void given_force_adj(const Point *at, const Real f[CQ_DIM][CQ_DIM], Real grad_f[CQ_DIM][CQ_DIM],
                                const Real grad_force[CQ_DIM]) {
   if (!at->m->actuation) return;
@@ -114,8 +116,8 @@ CQ_INLINE void given_force_adj(const Point *at, const Real f[CQ_DIM][CQ_DIM], Re
   store_vector(actuation, PRESSURE, at->h, grad_pressure);
 }
 
-// Adjoint of deform: sets grad_stretch from grad_f = dL/dF, 0 in lanes without a particle. Adds to the gradient of F0
-// if that is wanted.
+// Adjoint of deform: sets grad_stretch, the gradient of `stretch`, from grad_f = dL/dF; 0 in lanes without a particle.
+// Adds to the gradient of F0 if that is wanted.
 CQ_INLINE void deform_adj(const Point *at, const Real stretch[CQ_DIM][CQ_DIM],
                           const Real grad_f[CQ_DIM][CQ_DIM], Real grad_stretch[CQ_DIM][CQ_DIM]) {
   const cq_reference *r = &at->s->reference;
@@ -134,9 +136,9 @@ CQ_INLINE void deform_adj(const Point *at, const Real stretch[CQ_DIM][CQ_DIM],
   EACH(i) EACH(j) grad_stretch[i][j] = r_pick(volume, grad_stretch[i][j], r_set((real)0));
 }
 
-// (E116) Adjoint of the forces of particles at->h, ...: from want, B = sum dL/df (x) grad N, and want_force, sum N
-// dL/df, or NULL, sets grad_stretch; adds to grad_rate where a particle is viscous, and to the gradients of constants,
-// F0, volumes and actuation.
+// (E116) Adjoint of the forces of particles at->h, ... on nodes: from want, B = sum dL/df (x) grad N, and want_force,
+// sum N dL/df, or NULL, sets grad_stretch; adds to grad_rate where a particle is viscous, and to the gradients of
+// constants, F0, volumes and actuation. d: their deformation.
 CQ_INLINE void particle_adj(const Point *at, const Deformed *d, const Real want[CQ_DIM][CQ_DIM],
                             const Real want_force[CQ_DIM], Real grad_stretch[CQ_DIM][CQ_DIM],
                             Real grad_rate[CQ_DIM][CQ_DIM]) {
@@ -166,8 +168,8 @@ CQ_INLINE void particle_adj(const Point *at, const Deformed *d, const Real want[
   deform_adj(at, d->stretch, grad_f, grad_stretch);
 }
 
-// Adjoint of rate_in_space at particles at->h, ...: adds to grad_stretch, and sets grad_slope, the gradient of the
-// slope of velocities. Lanes without a particle get 0.
+// Adjoint of rate_in_space at particles at->h, ...: from grad_rate, adds to grad_stretch, and sets grad_slope, the
+// gradient of the slope of velocities. Lanes without a particle get 0.
 CQ_INLINE void deformed_rate_adj(const Point *at, const Deformed *d, const Real grad_rate[CQ_DIM][CQ_DIM],
                                  Real grad_stretch[CQ_DIM][CQ_DIM], Real grad_slope[CQ_DIM][CQ_DIM]) {
   const Real volume = param(at->m, CQ_PARAM_VOLUME, at->h), none = r_set((real)0);
@@ -176,8 +178,9 @@ CQ_INLINE void deformed_rate_adj(const Point *at, const Deformed *d, const Real 
   EACH(i) EACH(j) grad_stretch[i][j] = r_pick(volume, grad_stretch[i][j], none);
 }
 
-// (E116) Adjoint of lattice_forces_of: scatters the gradients of displacements, and of velocities if viscous is 1, to
-// slabs. kind: the law, -1: any.
+// (E116) Adjoint of lattice_forces_of, for a SIMD vector of cells: scatters the gradients of displacements to slab[0],
+// and of velocities, if viscous is 1, to slab[1]; adds to the gradients of particles. in: the state before the step;
+// kind: the law of all particles (CQ_MATERIAL_...), -1: any.
 CQ_INLINE void lattice_forces_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab slab[2],
                                   const int kind, const int viscous) {
   const real factor = slope_factor(s);
@@ -229,8 +232,8 @@ CQ_INLINE void lattice_forces_adj(cq_scene *s, const cq_slice *in, const cq_cell
 
 // ---- particles anywhere, and their places on the grid ---------------------------------------------------------------
 
-// Adds to r->fraction_adj the gradient of the particles' places in their cells, by N and by grad N. value, slope: what
-// these scatter to the nodes, or gather from them; around: what those have.
+// Adds to r->fraction_adj, the gradient of the particles' places in their cells, the derivative of sum_k a_k . (value
+// N_k + slope grad N_k) by these, a_k the field `around` at the nodes of a stencil. chunk: of the particles.
 CQ_RARE void place_adj(const Cells *c, const Around *around, const int32_t chunk, const Real value[CQ_DIM],
                        const Real slope[CQ_DIM][CQ_DIM]) {
   const cq_scene *s = c->s;
@@ -270,8 +273,9 @@ CQ_RARE void place_adj(const Cells *c, const Around *around, const int32_t chunk
   }
 }
 
-// (E116) Adjoint of scattered_forces, particles anywhere in their cells: scatters gradients of displacements, and of
-// velocities, to slabs; adds to those of undeformed places if they are wanted.
+// (E116) Adjoint of scattered_forces, for a SIMD vector of cells whose particles lie anywhere in them: scatters
+// gradients of displacements to slab[0], and of velocities to slab[1]; adds to the gradients of particles, also of
+// undeformed places if they are wanted. in: the state before the step.
 CQ_RARE void scattered_forces_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab slab[2]) {
   const Wanted wanted = wanted_of(s);
   LANES_EACH(h) {
@@ -324,30 +328,30 @@ CQ_RARE void scattered_forces_adj(cq_scene *s, const cq_slice *in, const cq_cell
   }
 }
 
-// lattice_forces_adj for the neo-Hookean law. One function for each law that is inlined, and one for all others:
-// together they take a quarter longer in 3D.
+// lattice_forces_adj for the neo-Hookean law without viscosity. Each law that is inlined has a function of its own, and
+// all others share one: in one function for all they take a quarter longer in 3D.
 CQ_RARE void lattice_neo_hookean_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
   lattice_forces_adj(s, in, cells, slab, CQ_MATERIAL_NEO_HOOKEAN, 0);
 }
-// lattice_forces_adj for the fixed corotated law, in a function of its own.
+// lattice_forces_adj for the fixed corotated law without viscosity (see lattice_neo_hookean_adj).
 CQ_RARE void lattice_corotated_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
   lattice_forces_adj(s, in, cells, slab, CQ_MATERIAL_COROTATED, 0);
 }
-// lattice_forces_adj for the linear law, in a function of its own.
+// lattice_forces_adj for the law of linear elasticity without viscosity (see lattice_neo_hookean_adj).
 CQ_RARE void lattice_linear_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
   lattice_forces_adj(s, in, cells, slab, CQ_MATERIAL_LINEAR, 0);
 }
-// lattice_forces_adj for any law.
+// lattice_forces_adj for all other laws without viscosity, and for cells of several materials.
 CQ_RARE void lattice_any_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
   lattice_forces_adj(s, in, cells, slab, -1, 0);
 }
-// lattice_forces_adj where a particle is viscous.
+// lattice_forces_adj for cells where a particle is viscous.
 CQ_RARE void lattice_viscous_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
   lattice_forces_adj(s, in, cells, slab, cells->kind, 1);
 }
 
-// Adjoint of forces_of for a vector of cells, in the variant that fits its particles, law, and what is wanted. slab:
-// gradients of displacements, and of velocities.
+// Adjoint of forces_of for a SIMD vector of cells, in the variant that fits its particles, their law, and the gradients
+// that are wanted. in: the state before the step; slab: two fields, for gradients of displacements and of velocities.
 CQ_INLINE void forces_of_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab slab[2]) {
   const uint64_t rare = cq_bit(CQ_FIELD_POSITION) | cq_bit(CQ_FIELD_DEFORMATION);
   if (!cells->lattice || s->wanted & rare) {
@@ -363,8 +367,8 @@ CQ_INLINE void forces_of_adj(cq_scene *s, const cq_slice *in, const cq_cells *ce
   }
 }
 
-// (E116) Adjoint of forces for a range: from r->force_adj, sets its slab to the gradients of displacements and, with
-// given 2, velocities.
+// (E116) Adjoint of forces for a range of cells: from r->force_adj, sets the range's slab (scatter buffer) to the
+// gradients of displacements and, with given 2, of velocities. in: the state before the step.
 static void forces_adj(cq_scene *s, const cq_slice *in, int32_t range, int32_t given) {
   const cq_reference *r = &s->reference;
   const Slab slab[2] = {slab_at(s, range, 0), slab_at(s, range, 1)};
@@ -374,8 +378,9 @@ static void forces_adj(cq_scene *s, const cq_slice *in, int32_t range, int32_t g
 
 // ---- readouts -------------------------------------------------------------------------------------------------------
 
-// Adjoint of observe for a range: from the adjoint of particles that readouts have left in s->adj, sets its slab to
-// the gradients of displacements and velocities of nodes; clears the adjoint of particles. in: the state.
+// Adjoint of observe for a range of cells: from the gradients of particles that readouts have left in s->adj, sets the
+// range's slab (scatter buffer) to those of displacements and velocities of nodes; clears them in s->adj. in: the state
+// read.
 static void observe_adj(cq_scene *s, const cq_slice *in, int32_t range) {
   const cq_reference *r = &s->reference;
   const Slab slab[2] = {slab_at(s, range, 0), slab_at(s, range, 1)};
@@ -425,14 +430,15 @@ static void observe_adj(cq_scene *s, const cq_slice *in, int32_t range) {
            sizeof(real) * FIELDS * CQ_CHUNK * (size_t)r->cells[k].chunks);
 }
 
-// Multiplies the adjoint of the nodes' displacements and velocities by a factor; 0 also removes what is not finite.
+// Multiplies r->adj, the adjoint of the nodes' displacements and velocities, by a factor, as the user asks between
+// control steps; 0 also removes what is not finite.
 static void discount(cq_scene *s, double factor) {
   real *adj = (real *)s->reference.adj;
   for (int64_t k = 0; k < 2 * CQ_DIM * s->reference.node_count; k++)
     adj[k] = factor == 0 ? (real)0 : adj[k] * (real)factor;
 }
 
-// The sum of squares of the adjoint of the nodes' displacements and velocities.
+// The sum of squares of r->adj, the adjoint of the nodes' displacements and velocities.
 static double square(const cq_scene *s) {
   const real *adj = (const real *)s->reference.adj;
   double sum = 0;
@@ -441,8 +447,8 @@ static double square(const cq_scene *s) {
   return sum;
 }
 
-// Adds the gradients of volumes of a range by the constants of fused laws, in which P is linear: V dL/dV = sum c
-// dL/dc. Actuation has added its part at each step.
+// At the end of the backward pass: adds to the gradients of volumes of a range's particles the part by constants c of
+// fused (inlined) laws, in which P is linear: V dL/dV = sum c dL/dc. Actuation has added its part at each step.
 static void volume_adj(cq_scene *s, int32_t range) {
   const cq_reference *r = &s->reference;
   const Wanted wanted = wanted_of(s);
@@ -464,8 +470,8 @@ static void volume_adj(cq_scene *s, int32_t range) {
 
 // ---- the first state ------------------------------------------------------------------------------------------------
 
-// Adjoint of the first scatter of mass and momentum to nodes (E110, E111) for one particle: adds to its gradients of
-// position, velocity, C and mass, and to that of the grid's origin.
+// Adjoint of give_mass, the first scatter of mass and momentum to nodes (E110, E111), for one particle with the stencil
+// p: adds to its gradients of position, velocity, C and mass, and to `origin`, that of the place of its grid.
 static void give_mass_adj(cq_scene *s, const Placed *p, const int64_t particle, double origin[CQ_DIM]) {
   const cq_reference *r = &s->reference;
   cq_gradients *g = &s->gradients;
@@ -501,8 +507,8 @@ static void give_mass_adj(cq_scene *s, const Placed *p, const int64_t particle, 
   }
 }
 
-// At the first state: turns the adjoint of nodes into the user's gradients of position, velocity, C, F and mass. Grids
-// go with the mean position of their particles.
+// At the end of the backward pass, at the first state: turns the adjoint of the nodes into the user's gradients of
+// position, velocity, C, F and mass. Grids move with the mean position of their particles.
 static void complete(cq_scene *s) {
   cq_reference *r = &s->reference;
   cq_gradients *g = &s->gradients;

@@ -5,14 +5,15 @@
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
-// Frees an array and allocates a zeroed one of `count` entries of `size` bytes in its place. NULL if there is no
-// memory.
+// Frees *array and allocates a zeroed one of `count` entries of `size` bytes in its place. what: its name in an error.
+// NULL if there is no memory.
 static void *renew(void **array, size_t count, size_t size, const char *what) {
   cq_free(*array);
   return *array = cq_alloc(count, size, what);
 }
 
-// Sets r->highest to the highest point of each height field, above which no node is tested; -infinity for other walls.
+// Sets r->highest {walls} to the highest point of each height field, above which no node is tested for contact;
+// -infinity for walls of other shapes.
 static void find_highest(cq_scene *s) {
   cq_reference *r = &s->reference;
   for (int32_t w = 0; w < s->model->wall_count; w++) {
@@ -24,8 +25,8 @@ static void find_highest(cq_scene *s) {
   }
 }
 
-// Allocates the arrays of a layout of reference grids. Backward a slab holds the gradients of displacements and of
-// velocities. CQ_OK or CQ_MEMORY.
+// Allocates the arrays of reference grids whose sizes follow from their layout. Slabs of a differentiable scene hold
+// two vector fields: backward the gradients of displacements and of velocities. CQ_OK or CQ_MEMORY.
 cq_status cq_reference_reserve(cq_scene *s) {
   const int differentiable = s->differentiable;
   cq_reference *r = &s->reference;
@@ -89,8 +90,8 @@ void cq_reference_destroy(cq_scene *s) {
 
 // ---- the first state ------------------------------------------------------------------------------------------------
 
-// Makes columns for the loops of implicit steps over nodes: sixteen nodes each, in blocks as those of the layout.
-// CQ_OK or CQ_MEMORY.
+// Gives an order of particles the columns by which implicit steps go over nodes: sixteen nodes of reference grids each,
+// in the blocks of the layout. Nothing for explicit steps. CQ_OK or CQ_MEMORY.
 static cq_status arrange_columns(const cq_scene *s, cq_arrangement *a) {
   const cq_reference *r = &s->reference;
   if (!cq_is_implicit(s->model)) return CQ_OK;
@@ -112,7 +113,8 @@ static cq_status arrange_columns(const cq_scene *s, cq_arrangement *a) {
   return CQ_OK;
 }
 
-// Appends the particles on the spatial grid to an order of slots, as the user has them, and -1 for padding.
+// Appends the particles on the spatial grid to `order`, the particle of each slot: in the user's order, then -1 for
+// padding.
 static void append_spatial(const cq_scene *s, int32_t *order) {
   int32_t slot = s->first_chunk * CQ_CHUNK;
   for (int64_t p = 0; p < s->model->particle_count; p++)
@@ -120,7 +122,8 @@ static void append_spatial(const cq_scene *s, int32_t *order) {
   while (slot < s->chunks * CQ_CHUNK) order[slot++] = -1;
 }
 
-// Makes the order of particles that the layout has, and an empty slice, the live ones at step 0. CQ_OK or CQ_MEMORY.
+// Makes the order of particles (arrangement) that the layout gives, and an empty state (slice), the scene's present
+// ones at step 0. CQ_OK or CQ_MEMORY.
 static cq_status arrange(cq_scene *s) {
   cq_slice *slice = cq_slice_create(s);
   cq_arrangement *a = cq_arrangement_create(s);
@@ -138,8 +141,9 @@ static cq_status arrange(cq_scene *s) {
   return columns;
 }
 
-// By one worker: makes the layout for the positions of the rollout, if it is for others, and the first order and slice,
-// empty. CQ_OK, CQ_MEMORY, or an error of the layout.
+// By one worker, at the start of a rollout: makes a layout, if the rollout's positions are not those of the present
+// one, the first order of particles (arrangement), and an empty first state (slice). CQ_OK, CQ_MEMORY, or an error of
+// the layout.
 cq_status cq_reference_begin(cq_scene *s) {
   cq_reference *r = &s->reference;
   const size_t size = (size_t)(s->model->particle_count * s->model->dim) * sizeof *r->positions;
@@ -152,7 +156,7 @@ cq_status cq_reference_begin(cq_scene *s) {
   return arrange(s);
 }
 
-// By all workers: loads the first state, particles and nodes. CQ_OK.
+// By all workers, after cq_reference_begin: loads the first state from the user's values: particles, then nodes. CQ_OK.
 cq_status cq_reference_load(cq_scene *s, cq_worker *worker) {
   int begin, end;
   cq_scene_share_reference(s, worker, &begin, &end);
@@ -171,14 +175,16 @@ cq_status cq_reference_load(cq_scene *s, cq_worker *worker) {
   return CQ_OK;
 }
 
-// By one worker: makes r->first the live state, as it was when a rollout began with the same values.
+// By one worker, in place of loading: makes r->first, kept from an earlier rollout with the same values, the scene's
+// present state.
 void cq_reference_begin_again(cq_scene *s) {
   s->reference.seen_step = -1;
   s->reference.read = 0;
   cq_scene_resume(s, s->reference.first, s->arrangement, 0, 0);
 }
 
-// Copies what prepare sets of reference grids from a scene with the same particles, constants and F at rest.
+// Copies what prepare() computes for reference grids, places, weights and masses, from another scene, `from`, with the
+// same particles, constants and F at rest.
 void cq_reference_copy(cq_scene *s, const cq_scene *from) {
   cq_reference *r = &s->reference;
   const cq_reference *f = &from->reference;

@@ -1,15 +1,15 @@
-// cable: the points of cables and chambers on reference grids. A point is a sum of particles, whose places follow from
-// nodes:
+// cable: the points of cables and chambers on reference grids. A point is a weighted sum of particles, whose places
+// follow from nodes:
 //   x = X_p + sum N u                                                                                         (E114)
 
-// The cell, weights and first node of a particle, by its number.
+// The stencil of a particle, by the user's number, on its body's reference grid: cell, B-spline weights, nodes.
 static Placed placed_particle(const cq_scene *s, const int32_t particle) {
   const int32_t slot = s->arrangement->slot[particle];
   return placed_at(s, &s->reference.cells[s->reference.cells_of_chunk[slot / CQ_CHUNK]], slot);
 }
 
-// (E114) Sets s->cable_x to the places of all points of cables and chambers, from the displacements of nodes in a
-// state.
+// (E114) Sets s->cable_x {points, dim} to the places of all points of cables and pressure chambers, from the
+// displacements of nodes in the state `in`.
 static void place_points(cq_scene *s, const cq_slice *in) {
   const cq_cables *c = &s->model->cables;
   for (int64_t point = 0; point < c->points; point++) {
@@ -28,8 +28,8 @@ static void place_points(cq_scene *s, const cq_slice *in) {
 }
 
 #if !defined(CQ_REAL_DUAL)
-// Adjoint of place_points: from s->cable_grad, adds to the adjoint of displacements, and to the gradients of where
-// particles lie on their grid.
+// Adjoint of place_points: from s->cable_grad {points, dim}, adds to r->adj, the adjoint of displacements, and to the
+// gradients of where particles lie on their grids. in: the state.
 static void place_points_adj(cq_scene *s, const cq_slice *in) {
   const cq_cables *c = &s->model->cables;
   const cq_reference *r = &s->reference;
@@ -56,8 +56,8 @@ static void place_points_adj(cq_scene *s, const cq_slice *in) {
   }
 }
 
-// Adjoint of how the forces of points reach nodes (s->cable_force, r->force_adj): adds to the gradients of where
-// particles lie on their grid.
+// Adjoint of the scatter of forces at points of cables, s->cable_force, to nodes: from r->force_adj, adds to
+// r->fraction_adj, the gradients of where particles lie in their cells.
 static void give_points_adj(cq_scene *s) {
   const cq_cables *c = &s->model->cables;
   const cq_reference *r = &s->reference;

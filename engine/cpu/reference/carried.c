@@ -1,9 +1,9 @@
-// carried: the parts of a step on reference grids beside particles on the spatial grid, where nodes of both meet
-// (../carrier.inl). No types, no loops over particles or nodes.
+// carried: the parts of a step on reference grids in a world that also has particles on the spatial grid, where nodes
+// of both grids exchange momentum (../carrier.inl). No types, no loops over particles or nodes.
 #include "../kernels.h"
 
-// Sets s->partial[block] to the box of the base cells, on the spatial grid, of a block of reference nodes in the state
-// `in`, or marks there that a node is outside of the world. Sorting needs it.
+// Sets s->partial[block] to the box of the spatial grid's cells (base cells of stencils) around a block of reference
+// nodes in the state `in`, or marks there that a node is outside of the world. Sorting needs it.
 void cq_carriers_find(cq_scene *s, const cq_slice *in, int32_t block) {
   s->kernels->reference->move_places(s, in, block);
   s->kernels->carrier_bases(s, block, &s->partial[block]);
@@ -11,8 +11,9 @@ void cq_carriers_find(cq_scene *s, const cq_slice *in, int32_t block) {
 
 // ---- forward --------------------------------------------------------------------------------------------------------
 
-// Computes forces, and scatters the mass and momentum of nodes to the spatial grid. CQ_OK, or the error of the forces
-// between surfaces.
+// Before the spatial grid's pass over nodes, by all workers: computes the forces on reference nodes, and scatters their
+// mass and momentum to the spatial grid. in: the state before the step; found: of each range. CQ_OK, or the error of
+// the forces between surfaces.
 cq_status cq_carriers_bring(cq_scene *s, cq_worker *worker, const cq_slice *in, cq_found *found) {
   const cq_reference_kernels *kernels = s->kernels->reference;
   int begin, end;
@@ -28,7 +29,8 @@ cq_status cq_carriers_bring(cq_scene *s, cq_worker *worker, const cq_slice *in, 
   return status;
 }
 
-// Takes velocities of nodes from the spatial grid, and sets the next state `out`.
+// After the spatial grid's pass over nodes, by all workers: takes velocities of reference nodes from the spatial grid,
+// and sets the state `out` after the step. found: of each block.
 void cq_carriers_take(cq_scene *s, cq_worker *worker, const cq_slice *in, cq_slice *out, cq_found *found) {
   int begin, end;
   cq_scene_share_reference(s, worker, &begin, &end);
@@ -40,14 +42,14 @@ void cq_carriers_take(cq_scene *s, cq_worker *worker, const cq_slice *in, cq_sli
 
 // ---- backward -------------------------------------------------------------------------------------------------------
 
-// The part of a record with the velocities {dim, nodes} of reference nodes before the spatial grid changed them.
+// The part of a step's record with the velocities {dim, nodes} of reference nodes before the spatial grid changed them.
 static const void *free_velocities(const cq_scene *s, const cq_step_record *record) {
   return (const char *)record->nodes + (size_t)(s->model->dim * s->reference.node_count * s->kernels->real_bytes);
 }
 
-// Adjoint of cq_carriers_take for a recorded step, by all workers: from the adjoint of nodes after the step to that of
-// their velocities before they are held, and to the slabs of the spatial grid. given: vector fields in the slabs of
-// reference grids that are added first.
+// Adjoint of cq_carriers_take for a recorded step, by all workers: turns the adjoint of nodes after the step into that
+// of their displacements before it and of their velocities before walls, and scatters the gradients of the velocities
+// that they took to the slabs of the spatial grid. given: fields in the slabs of reference grids to add first.
 static void take_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t given) {
   int begin, end;
   cq_scene_share_reference(s, worker, &begin, &end);
@@ -58,9 +60,9 @@ static void take_adj(cq_scene *s, cq_worker *worker, const cq_step_record *recor
   }
 }
 
-// Adjoint of cq_carriers_bring for a recorded step, by all workers: adds what mass and momentum on the spatial grid,
-// forces between surfaces, of cells and of cables give to the adjoint of nodes before the step, or leaves it in the
-// slabs. CQ_OK, or the error of the forces between surfaces.
+// Adjoint of cq_carriers_bring for a recorded step, by all workers: adds the gradients by mass and momentum on the
+// spatial grid, by forces between surfaces, of cells and of cables to the adjoint of nodes before the step, or leaves
+// them in the slabs. CQ_OK, or the error of the forces between surfaces.
 static cq_status bring_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record) {
   const cq_reference_kernels *kernels = s->kernels->reference;
   int begin, end;

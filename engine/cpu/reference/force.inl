@@ -1,15 +1,15 @@
-// force: from the displacements of nodes to F of particles, their stress, and the forces that nodes get of it:
+// force: from the displacements of nodes to F of particles, their stress, and the forces on nodes:
 //   F = (I + sum u (x) grad N) F0,  f = -sum V P(F) F0^T grad N + sum N force                      (E112, E113)
 // Particles of a lattice have the same weights in all cells; particles anywhere have their own (stencil.inl).
 
-// backward: which gradients of a particle are wanted
+// backward: which gradients of particles are wanted: of constants, volume, F0, and place
 typedef struct {
   int constants, volume, start, place;
 } Wanted;
 
 #define NONE_WANTED {0, 0, 0, 0}   // of a point forward
 
-// One vector of particles. kind: of a fused law, -1: any; viscous: that law has a viscosity beside it
+// CQ_LANES particles of a chunk, from lane h on. kind: a fused law that all have, -1: any; viscous: it has a viscosity
 typedef struct {
   const cq_scene *s;
   const Matter *m;
@@ -18,7 +18,7 @@ typedef struct {
   Wanted wanted;
 } Point;
 
-// Is the one material of a chunk viscous? 0 no, or it has several; else yes.
+// Is a chunk of one material only, and this viscous? 0 no, else yes.
 CQ_INLINE int one_is_viscous(const Matter *m) { return m->only && m->only->viscous; }
 
 // How particles are deformed: I + sum u (x) grad N, F, and C where it is wanted.
@@ -26,8 +26,8 @@ typedef struct {
   Real stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM], rate[CQ_DIM][CQ_DIM];
 } Deformed;
 
-// (E112) Sets stretch to I + sum u (x) grad N of particles p->h, ..., and f to F = stretch F0. slope: sum u (x) grad
-// N. Lanes without a particle have the identity, for nodes there may be anywhere.
+// (E112) Sets stretch to I + sum u (x) grad N of particles p->h, ..., and f to F = stretch F0. slope: sum u (x) grad N.
+// Lanes without a particle have the identity, for the nodes around them may be anywhere.
 CQ_INLINE void deform(const Point *p, const Real slope[CQ_DIM][CQ_DIM], Real stretch[CQ_DIM][CQ_DIM],
                       Real f[CQ_DIM][CQ_DIM]) {
   const Real volume = param(p->m, CQ_PARAM_VOLUME, p->h);
@@ -39,16 +39,16 @@ CQ_INLINE void deform(const Point *p, const Real slope[CQ_DIM][CQ_DIM], Real str
   mat_mul(stretch, start, f);
 }
 
-// (E132) The time over which velocities have led to the displacements that F is of: in implicit steps that of the
-// solve, else 0, where both are of one state.
+// (E132) The time within a step over which velocities lead to the displacements that F is computed from: in implicit
+// steps that of the solve; 0 in explicit ones, where velocities and displacements are of one state.
 CQ_INLINE real span_of_steps(const cq_scene *s) {
   return cq_is_implicit(s->model) ? (real)cq_solve_seconds(s->model) : (real)0;
 }
 
-// Without inertia nothing is viscous: 1, velocities count as 0 for the rate.
+// Are steps implicit and without inertia? 1 yes: nothing is viscous, and velocities count as 0 for the rate; 0 no.
 CQ_INLINE int is_still(const cq_scene *s) { return cq_is_implicit(s->model) && s->model->integrator.statics; }
 
-// Sets at to what any law takes of particles p->h, ...: F, constants, and the rate if the law is viscous.
+// Sets at to the input of any law at particles p->h, ...: F, constants, and the rate if the law is viscous.
 CQ_INLINE void point_at(const Point *p, const cq_material *law, const Real f[CQ_DIM][CQ_DIM],
                         const Real rate[CQ_DIM][CQ_DIM], MaterialPoint *at) {
   at->law = law;
@@ -58,8 +58,8 @@ CQ_INLINE void point_at(const Point *p, const cq_material *law, const Real f[CQ_
   if (law->viscous) EACH(i) EACH(j) at->rate[i][j] = rate[i][j];
 }
 
-// Sets p to P of particles at->h, ..., each of its material, without actuation. rate is read where one of them is
-// viscous.
+// Sets p to the first Piola-Kirchhoff stress P of particles at->h, ..., each of its material, without actuation. rate:
+// C, read where one is viscous.
 CQ_RARE void piola_of_any(const Point *at, const Real f[CQ_DIM][CQ_DIM], const Real rate[CQ_DIM][CQ_DIM],
                           Real p[CQ_DIM][CQ_DIM]) {
   const Matter *m = at->m;
@@ -81,8 +81,8 @@ CQ_INLINE void load_sigma(const Matter *m, const int h, Real sigma[CQ_SYM]) {
   CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) sigma[k] = r_load(m->actuation + (SIGMA + k) * CQ_CHUNK + h);
 }
 
-// Sets at to what the one fused law of a chunk takes of particles p->h, ...: F, constants, and the rate where it is
-// viscous.
+// Sets at to the input of the one law of a chunk, which has a fused form, at particles p->h, ...: F, constants, and the
+// rate if it is viscous.
 CQ_INLINE void fused_point_at(const Point *p, const Real f[CQ_DIM][CQ_DIM], const Real rate[CQ_DIM][CQ_DIM],
                               MaterialPoint *at) {
   const int first = CQ_PARAM_SLOTS + p->viscous;    // the viscosity comes before the constants of the law
@@ -94,8 +94,8 @@ CQ_INLINE void fused_point_at(const Point *p, const Real f[CQ_DIM][CQ_DIM], cons
   EACH(i) EACH(j) at->rate[i][j] = rate[i][j];
 }
 
-// (E113) Sets p to P of particles at->h, ..., with their actuation stress, by the law at->kind or any. rate is read
-// where a law is viscous.
+// (E113) Sets p to the first Piola-Kirchhoff stress P of particles at->h, ..., with actuation, by the law at->kind, -1:
+// any. rate: C, read where a law is viscous.
 CQ_INLINE void piola_of(const Point *at, const Real f[CQ_DIM][CQ_DIM], const Real rate[CQ_DIM][CQ_DIM],
                         Real p[CQ_DIM][CQ_DIM]) {
   if (at->kind < 0) {
@@ -112,7 +112,7 @@ CQ_INLINE void piola_of(const Point *at, const Real f[CQ_DIM][CQ_DIM], const Rea
   actuation_piola(f, sigma, p);
 }
 
-// (E113) Sets out to -V P F0^T of particles at->h, ..., which scattered with grad N gives the forces on nodes.
+// (E113) Sets out to -V P F0^T of particles at->h, ..., p their P: grad N times it is their force on a node.
 CQ_INLINE void given_of(const Point *at, const Real p[CQ_DIM][CQ_DIM], Real out[CQ_DIM][CQ_DIM]) {
   const Real by = (real)0 - param(at->m, CQ_PARAM_VOLUME, at->h);
   EACH(i) EACH(j) out[i][j] = by * p[i][j];
@@ -123,8 +123,9 @@ CQ_INLINE void given_of(const Point *at, const Real p[CQ_DIM][CQ_DIM], Real out[
   EACH(i) EACH(j) out[i][j] = t[i][j];
 }
 
-// (E113) Scatters the forces of particles on a lattice, two a side of a cell, to a slab; returns their smallest det F
-// in each lane, at most 1. One loop for all laws is as quick as one for each. viscous: 1, velocities are needed too.
+// (E113) Scatters the forces of a SIMD vector of cells to a slab (scatter buffer), where particles are a lattice, two
+// along each axis of a cell; returns the smallest det F in each lane, at most 1. viscous: 1, velocities are read too.
+// in: the state before the step. One loop for all laws is as quick as one for each.
 CQ_INLINE Real lattice_forces_of(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab,
                                  const int viscous) {
   const real *u = nodes_of(s, in->nodes, U), factor = slope_factor(s);
@@ -167,19 +168,18 @@ CQ_INLINE Real lattice_forces_of(cq_scene *s, const cq_slice *in, const cq_cells
   }
   return smallest;
 }
-// Scatters the forces of particles on a lattice, where none is viscous, to a slab; returns their smallest det F in
-// each lane, at most 1 (lattice_forces_of).
+// lattice_forces_of for cells without a viscous particle; its result is the smallest det F in each lane, at most 1.
 CQ_RARE Real lattice_forces(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
   return lattice_forces_of(s, in, cells, slab, 0);
 }
-// Scatters the forces of particles on a lattice, where one is viscous, to a slab; returns their smallest det F in each
-// lane, at most 1 (lattice_forces_of).
+// lattice_forces_of for cells with a viscous particle; its result is the smallest det F in each lane, at most 1.
 CQ_RARE Real lattice_forces_viscous(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
   return lattice_forces_of(s, in, cells, slab, 1);
 }
 
-// (E113) Scatters the forces of particles anywhere in their cells, of any law, to a slab; returns their smallest det F
-// in each lane, at most 1. Gathering costs more than to ask for the law.
+// (E113) Scatters the forces of a SIMD vector of cells, with particles anywhere in them and of any law, to a slab
+// (scatter buffer); returns the smallest det F in each lane, at most 1. One function for all laws: the gather costs
+// more than the choice of a law. in: the state before the step.
 CQ_RARE Real scattered_forces(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
   Real smallest = r_set((real)1);
   LANES_EACH(h) {
@@ -215,10 +215,10 @@ CQ_RARE Real scattered_forces(cq_scene *s, const cq_slice *in, const cq_cells *c
   return smallest;
 }
 
-// Scatters the forces of a vector of cells to a slab, in the variant that fits its particles; returns the smallest det
-// F in each lane, at most 1.
+// Scatters the forces of a SIMD vector of cells to a slab (scatter buffer), in the variant that fits its particles;
+// returns the smallest det F in each lane, at most 1. in: the state before the step.
 CQ_INLINE Real forces_of(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
-#if defined(CQ_REAL_DUAL)   // places in a lattice are numbers there, and have no slope
+#if defined(CQ_REAL_DUAL)   // the constant weights of a lattice have no slope by places
   return scattered_forces(s, in, cells, slab);
 #else
   if (!cells->lattice) return scattered_forces(s, in, cells, slab);
@@ -226,8 +226,8 @@ CQ_INLINE Real forces_of(cq_scene *s, const cq_slice *in, const cq_cells *cells,
 #endif
 }
 
-// (E113) Sets the slab of a range to the forces of all its particles on the nodes, in the state `in`. found->bad: 1 if
-// a particle is inverted, else 0.
+// (E113) Sets the slab (scatter buffer) of a range of cells to the forces of their particles on the nodes, in the state
+// `in`. found->bad: 1 if a particle is inverted, else 0.
 static void forces(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found) {
   const cq_reference *r = &s->reference;
   const Slab slab = slab_at(s, range, 0);

@@ -1,5 +1,5 @@
-// implicit: the loops over particles of implicit steps (E125 to E127). F^ is that of the displacements u + seconds v,
-// which spread has made of a vector v; the rest of the method is ../implicit.
+// implicit: the loops over particles of implicit steps on reference grids (E125 to E127). F^ is that of the
+// displacements u + seconds v, to which spread has set r->moved for a vector v; the rest of the method is ../implicit.
 
 // the vectors of cells of a range, and then their chunks
 #define CELLS_EACH(s, range, cells)                                                                                    \
@@ -8,15 +8,16 @@
        cells < stop_; cells++)
 #define CHUNKS_OF(cells, chunk) for (int32_t chunk = (cells)->chunk; chunk < (cells)->chunk + (cells)->chunks; chunk++)
 
-// The time over which the solve moves nodes: a step of backward Euler, half of one of the midpoint rule.
+// The time over which the solve moves nodes: dt for backward Euler, dt / 2 for the midpoint rule.
 CQ_INLINE real solve_seconds(const cq_scene *s) { return (real)cq_solve_seconds(s->model); }
 
-// Sets u to the displacements around cells where the vector of the method leads (r->moved).
+// Sets u, at the nodes around cells, to the displacements in r->moved, where the method's velocities lead.
 CQ_INLINE void moved_load(const Cells *c, Around *u) {
   around_load(c, nodes_of(c->s, c->s->reference.moved->nodes, U), u);
 }
 
-// Sets stretch and F of particles at->h, ... by the displacements u around them and their weights w.
+// Sets stretch and f, F, of particles at->h, ... by the displacements u at the nodes around them and their weights w,
+// as `deform` does.
 CQ_INLINE void deform_by(const Point *at, const Around *u, const Weights *w, Real stretch[CQ_DIM][CQ_DIM],
                          Real f[CQ_DIM][CQ_DIM]) {
   Real value[CQ_DIM], slope[CQ_DIM][CQ_DIM];
@@ -24,10 +25,11 @@ CQ_INLINE void deform_by(const Point *at, const Around *u, const Weights *w, Rea
   deform(at, slope, stretch, f);
 }
 
-// (E132) Is a particle of these cells viscous in these steps? 1 yes, 0 no.
+// (E132) Is a particle of these cells viscous in implicit steps? 1 yes, 0 no: without inertia none is.
 CQ_INLINE int flows_in(const cq_scene *s, const cq_cells *cells) { return cells->viscous && !is_still(s); }
 
-// Sets slope to the gradient of velocities of particles at->h, ..., 0 in lanes without one, by those around them.
+// Sets slope to the gradient, by undeformed places, of the velocities v at the nodes around particles at->h, ..., with
+// their weights w; 0 in lanes without a particle.
 CQ_INLINE void speed_of(const Point *at, const Around *v, const Weights *w, Real slope[CQ_DIM][CQ_DIM]) {
   const Real volume = param(at->m, CQ_PARAM_VOLUME, at->h);
   Real value[CQ_DIM];
@@ -35,8 +37,8 @@ CQ_INLINE void speed_of(const Point *at, const Around *v, const Weights *w, Real
   EACH(i) EACH(j) slope[i][j] = r_pick(volume, slope[i][j], r_set((real)0));
 }
 
-// (E132) Adds P of the viscosity of particles at->h, ... to p, and its potential to psi. speed: the gradient of
-// velocities by undeformed places.
+// (E132) Adds the viscosity of particles at->h, ... at the end of the span to their stress p (P) and energy density
+// psi. speed: the gradient of velocities by undeformed places; stretch, f: of deform.
 CQ_RARE void end_viscous_of(const Point *at, const Real speed[CQ_DIM][CQ_DIM], const Real stretch[CQ_DIM][CQ_DIM],
                             const Real f[CQ_DIM][CQ_DIM], Real p[CQ_DIM][CQ_DIM], Real *psi) {
   const Matter *m = at->m;
@@ -57,7 +59,7 @@ CQ_RARE void end_viscous_of(const Point *at, const Real speed[CQ_DIM][CQ_DIM], c
   }
 }
 
-// The viscosity of particles h, h + 1, ..., 0 where they have none.
+// The viscosity of particles h, h + 1, ... of a chunk, 0 where they have none.
 CQ_INLINE Real viscosity_of(const Matter *m, const int h) {
   Real out = r_set((real)0);
   for (int k = 0; m->materials >> k; k++) {
@@ -68,8 +70,9 @@ CQ_INLINE Real viscosity_of(const Matter *m, const int h) {
   return out;
 }
 
-// (E132) Adds to the tensors t of particles at->h, ... that of the viscosity, X -> dP F0^T for a change X of the
-// stretch, by Z = (I + sum u (x) grad N)^-1 of the state before the step. start: F0.
+// (E132) Adds to the tensors t of particles at->h, ... the part of the viscosity, X -> dP F0^T for a change X of the
+// stretch, by Z = (I + sum u (x) grad N)^-1 of the state before the step. speed, stretch: see end_viscous_of; start:
+// F0.
 CQ_RARE void end_viscous_tensor(const Point *at, const Real speed[CQ_DIM][CQ_DIM], const Real stretch[CQ_DIM][CQ_DIM],
                                 const Real start[CQ_DIM][CQ_DIM], Real t[TENSOR]) {
   const real span = span_of_steps(at->s), by = (real)1 / span;
@@ -103,8 +106,8 @@ CQ_RARE void end_viscous_tensor(const Point *at, const Real speed[CQ_DIM][CQ_DIM
   }
 }
 
-// (E125) Scatters to the nodes, over a range, the impulses of forces that do not change within the solve. in and at
-// are not read.
+// (E125) Scatters to the nodes, over a range, the impulses of forces that do not change within the solve. in and at,
+// which the same loop of the spatial grid needs, are not read.
 static void solve_momentum(cq_scene *s, const cq_slice *in, int32_t range, int32_t at) {
   const real seconds = solve_seconds(s);
   const Slab slab = slab_at(s, range, 0);
@@ -132,8 +135,9 @@ static void solve_momentum(cq_scene *s, const cq_slice *in, int32_t range, int32
   }
 }
 
-// (E125) At the vector in r->moved, over a range: adds the particles' strain energy to the sum ENERGY and the number
-// of inverted ones to INVERTED; scatters -h V P F0^T grad N to the nodes. in and at are not read.
+// (E125) For the vector that r->moved is set from, over a range: adds the particles' strain energy to
+// sum[CQ_SUM_ENERGY] and how many are inverted to sum[CQ_SUM_INVERTED]; scatters -h V P F0^T grad N, h the solve's
+// time, to the nodes. in and at are not read.
 static void solve_evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32_t at, double *sum) {
   const real seconds = solve_seconds(s);
   const Slab slab = slab_at(s, range, 0);
@@ -176,8 +180,9 @@ static void solve_evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32
   sum[CQ_SUM_INVERTED] += inverted;
 }
 
-// (E127) Sets s->implicit.tensor of a range's particles, h^2 V times the derivative of P F0^T by the gradient of
-// displacements. Adds the stiffness, by which the potential rounds, to the sum STIFFNESS.
+// (E127) Sets s->implicit.tensor of a range's particles: h^2 V, h the solve's time, times the derivative of P F0^T by
+// the gradient of displacements. Adds volume times stiffness to sum[CQ_SUM_STIFFNESS], for the rounding of the
+// potential.
 static void solve_tensors(cq_scene *s, const cq_slice *in, int32_t range, double *sum) {
   const real seconds = solve_seconds(s);
   double stiffness = 0;
@@ -214,7 +219,8 @@ static void solve_tensors(cq_scene *s, const cq_slice *in, int32_t range, double
   sum[CQ_SUM_STIFFNESS] += stiffness / (MATRIX * cq_solve_seconds(s->model) * cq_solve_seconds(s->model));
 }
 
-// Returns the weight N of node k of a stencil; sets slope to its gradient [1/length].
+// Returns the weight N of node k, 0 to 3^dim - 1, last axis fastest, of the particles' stencils, by their weights w
+// along the axes; sets slope to grad N [1/length].
 CQ_INLINE Real weight_at(const Weights *w, const int k, Real slope[CQ_DIM]) {
   const int at[3] = {CQ_DIM == 3 ? k / 9 : k / 3, CQ_DIM == 3 ? k / 3 % 3 : k % 3, k % 3};
   Real n = w->axis[0].w[at[0]];
@@ -226,8 +232,9 @@ CQ_INLINE Real weight_at(const Weights *w, const int k, Real slope[CQ_DIM]) {
   return n;
 }
 
-// (E85) Scatters to the nodes part `part` of the diagonal blocks of H from a range's particles, three entries, and in
-// component 3 the rounding error of their forces; components beyond the first vector field belong to the second.
+// (E85) Scatters to the nodes part `part` of the diagonal blocks of the Hessian H from a range's particles: its three
+// entries (diagonal_entry), and as a fourth number the rounding error of the node's forces. They fill the components of
+// the two vector fields of a slab (scatter buffer) one after another.
 static void solve_diagonal(cq_scene *s, const cq_slice *in, int32_t range, int32_t part) {
   const Slab slab[2] = {slab_at(s, range, 0), slab_at(s, range, 1)};
   const real rounds = (real)(2 / (s->model->dx * MATRIX * cq_solve_seconds(s->model)));
@@ -264,8 +271,8 @@ static void solve_diagonal(cq_scene *s, const cq_slice *in, int32_t range, int32
   }
 }
 
-// (E84) Scatters to the nodes the product of the tensors of a range's particles with the vector in r->moved. from is
-// not read.
+// (E84) Scatters to the nodes the product of the tensors of a range's particles with the vector that r->moved is set
+// from. in and from are not read.
 static void solve_product(cq_scene *s, const cq_slice *in, int32_t range, int32_t from) {
   const Slab slab = slab_at(s, range, 0);
   (void)in, (void)from;
@@ -294,8 +301,8 @@ static void solve_product(cq_scene *s, const cq_slice *in, int32_t range, int32_
 
 enum { SIDE = 5, OFFSETS = CQ_DIM == 3 ? 63 : 13 };
 
-// The offset, as the matrix of the factor numbers them, from node a to node b of a stencil; negative if b comes before
-// a.
+// The offset from node a to node b of a particle's stencil (0 to 3^dim - 1, last axis fastest) as the factor's matrix
+// numbers it: 0 for a itself, then through a square, or cube, of five nodes a side; negative if b comes before a.
 CQ_INLINE int offset_of(const int a, const int b) {
   const int from[3] = {CQ_DIM == 3 ? a / 9 : a / 3, CQ_DIM == 3 ? a / 3 % 3 : a % 3, a % 3};
   const int to[3] = {CQ_DIM == 3 ? b / 9 : b / 3, CQ_DIM == 3 ? b / 3 % 3 : b % 3, b % 3};
@@ -304,8 +311,8 @@ CQ_INLINE int offset_of(const int a, const int b) {
   return way;
 }
 
-// Sets the matrix of H {offsets, dim, dim, nodes} from the tensors, for the offsets that are share number `share` of
-// `shares`.
+// Sets the matrix of the Hessian H {offsets, dim, dim, nodes}, s->implicit.block, from the tensors of all particles: a
+// worker's share of the offsets (offset_of), every shares-th from number `share` on.
 static void solve_assemble(cq_scene *s, int32_t share, int32_t shares) {
   const int64_t nodes = s->reference.node_count;
   real *to = (real *)s->implicit.block;

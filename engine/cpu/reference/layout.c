@@ -1,4 +1,4 @@
-// layout: where particles lie on the grids of their bodies (world/grids.h), and which of them are computed together.
+// layout: where particles lie on the grids of their bodies (world/grids.h), and which share a SIMD vector, a range.
 #include "../kernels.h"
 #include <math.h>
 #include <stdlib.h>
@@ -6,15 +6,15 @@
 
 // ---- grids ----------------------------------------------------------------------------------------------------------
 
-// Makes the reference grid of each body of the model, without its nodes. CQ_OK or an error.
+// Creates the reference grid of each body of the model, without nodes. CQ_OK or an error.
 static cq_status find_bodies(cq_scene *s) {
   s->reference.body_count = s->model->body_count;
   s->reference.body_of = s->model->body;
   return cq_grids_create(s->model, &s->reference.bodies);
 }
 
-// Sets size and place of the grid of each body for positions {n, dim}, and numbers the nodes of all. CQ_OK, CQ_MEMORY
-// where there are too many, or an error of a body.
+// Sets size and place of each body's grid for positions {n, dim}, and numbers the nodes of all grids one after another.
+// CQ_OK, CQ_MEMORY where there are too many, or an error of a body.
 static cq_status size_grids(cq_scene *s, const double *positions) {
   const cq_model *m = s->model;
   cq_reference *r = &s->reference;
@@ -57,8 +57,8 @@ static void sorted_free(sorted *o) {
   free(o->corner);
 }
 
-// Sets o to the cell of the reference grid and the corner of each particle at positions {n, dim}, and the particles by
-// cell. CQ_OK or CQ_MEMORY.
+// Finds the cell of each particle, at positions {n, dim}, on its body's grid, and its corner in the cell, and sorts the
+// particles by cell: fills o. CQ_OK or CQ_MEMORY.
 static cq_status sort_cells(cq_scene *s, const double *positions, sorted *o) {
   const cq_model *m = s->model;
   const cq_reference *r = &s->reference;
@@ -93,8 +93,10 @@ typedef struct {
   int32_t chunks, lattice;
 } run;
 
-// How many chunks the particles of a run of eight cells from a node on need. last: one past the body's last node. Sets
-// `lattice` to 1 if each particle is at a corner of its own, and no corner is empty in all cells, else 0.
+// The number of chunks that the particles of a run need, eight cells along the last axis from `node` on: the most
+// particles in a cell, as a chunk holds one of each cell. last: one past the body's last node. Sets `lattice` to 1 if
+// each particle is at a corner of its own in a lattice of two along each axis, and no corner is empty in all cells,
+// else 0.
 static int32_t chunks_of(const cq_model *m, const sorted *o, int64_t node, int64_t last, int32_t *lattice) {
   const int32_t corners = 1 << m->dim;
   uint32_t seen = 0;
@@ -116,13 +118,14 @@ static int32_t chunks_of(const cq_model *m, const sorted *o, int64_t node, int64
   return *lattice ? corners : most;
 }
 
-// One past the last node of a body, by its number.
+// One past the last node of a body, given by its number.
 static int64_t end_of(const cq_reference *r, int32_t body) {
   return body + 1 < r->body_count ? r->bodies[body + 1].first : r->node_count;
 }
 
-// Counts a vector of one run of cells, or of two where b is not NULL, and adds it to r->cells where that is not NULL.
-// Lanes without a run stand beside those of the first. chunk: its first one; returns the first chunk after it.
+// Adds a SIMD vector of cells, from run a (eight cells in a row) or two runs a and b (NULL: none), to the count, and to
+// r->cells where that is allocated. Lanes without a run get the nodes beside run a. chunk: the vector's first one;
+// returns the first chunk after it.
 static int32_t add_cells(cq_reference *r, int32_t body, int32_t chunk, const run *a, const run *b) {
   const int32_t chunks = b && b->chunks > a->chunks ? b->chunks : a->chunks;
   if (r->cells)
@@ -133,14 +136,14 @@ static int32_t add_cells(cq_reference *r, int32_t body, int32_t chunk, const run
   return chunk + chunks;
 }
 
-// runs that wait for one of as many chunks, the oldest first
+// runs that wait to be paired with a run of as many chunks, the oldest first
 typedef struct {
   run runs[32];
   int count;
 } queue;
 
-// The place in a queue of the run that is most like another one: of the same kind, and of about as many chunks, or of
-// as many where `exactly` is 1; -1 if there is none.
+// The index in a queue of the run of cells that is most like `like`: both a lattice or both none, and of about as many
+// chunks, or, if exactly is 1, of as many; -1 if there is none.
 static int alike(const queue *q, const run *like, int exactly) {
   int best = -1;
   for (int k = 0; k < q->count; k++) {
@@ -151,7 +154,7 @@ static int alike(const queue *q, const run *like, int exactly) {
   return best;
 }
 
-// Takes run k out of a queue, and returns it.
+// Removes run k of cells from a queue, and returns it.
 static run take(queue *q, int k) {
   const run taken = q->runs[k];
   q->count--;
@@ -159,8 +162,8 @@ static run take(queue *q, int k) {
   return taken;
 }
 
-// Adds a vector of the oldest run of a queue and of the run that is most like it, which leave the queue. chunk: its
-// first one; returns the first chunk after it.
+// Pairs the oldest run of cells in a queue with the run that is most like it, if there is any, removes both, and adds
+// their SIMD vector. body: the runs'; chunk: the vector's first one. Returns the first chunk after it.
 static int32_t add_oldest(cq_reference *r, int32_t body, int32_t chunk, queue *q) {
   const run first = take(q, 0);
   const int k = alike(q, &first, 0);
@@ -169,9 +172,9 @@ static int32_t add_oldest(cq_reference *r, int32_t body, int32_t chunk, queue *q
   return add_cells(r, body, chunk, &first, &other);
 }
 
-// Counts all vectors of cells, about in the order of their nodes, and adds them to r->cells where that is not NULL. A
-// run meets one of as many chunks that is not far behind, for empty lanes cost as much as full ones. Returns the
-// number of chunks.
+// Pairs all runs of eight cells into SIMD vectors, about in the order of their nodes, and counts these; stores them in
+// r->cells where that is allocated: called once to count, once to store. A run is paired with one of as many chunks
+// that is not far behind, for empty lanes cost as much as full ones. Returns the number of chunks.
 static int32_t make_cells(const cq_model *m, cq_reference *r, const sorted *o) {
   enum { FAR = 256 };        // nodes, beside two planes
   int32_t chunks = 0;
@@ -199,8 +202,8 @@ static int32_t make_cells(const cq_model *m, cq_reference *r, const sorted *o) {
   return chunks;
 }
 
-// Sets r->order, the particle of each slot in the chunks of each vector of cells, -1 for an empty slot, and
-// r->cells_of_chunk; marks the lanes that have particles in r->used and in `used` of r->cells, which are 0 before.
+// Sets r->order to the particle of each slot, by chunks of the vectors of cells, -1 for an empty slot, and
+// r->cells_of_chunk to the vector of each chunk; marks lanes with particles in r->used and in `used` of r->cells.
 static void fill_order(cq_reference *r, const sorted *o) {
   for (int64_t slot = 0; slot < (int64_t)r->chunks * CQ_CHUNK; slot++) r->order[slot] = -1;
   for (int32_t k = 0; k < r->cells_count; k++) {
@@ -222,8 +225,8 @@ static void fill_order(cq_reference *r, const sorted *o) {
 
 // ---- ranges and nodes -----------------------------------------------------------------------------------------------
 
-// Splits the cells into ranges with about as many chunks each. A range reaches one plane of nodes further on both
-// sides, so that one of few planes would give more to nodes that others have too than to its own.
+// Splits the vectors of cells into ranges with about as many chunks each. A range reaches one plane of nodes further on
+// both sides, so that a range of few planes would scatter more to nodes of its neighbours than to its own.
 static void split_cells(cq_scene *s) {
   enum { PLANES = 3 };
   cq_reference *r = &s->reference;
@@ -245,7 +248,7 @@ static void split_cells(cq_scene *s) {
   }
 }
 
-// Sets for each range the first node that it reaches, and how many, for its slab.
+// Sets for each range the window of nodes that its cells reach, its first node and size, for which it has a slab.
 static void find_windows(cq_scene *s) {
   cq_reference *r = &s->reference;
   for (int32_t range = 0; range < s->first_range; range++) {
@@ -265,7 +268,7 @@ static void find_windows(cq_scene *s) {
   }
 }
 
-// Sets mark {nodes} to `value` at all nodes around a cell, where it is 0.
+// Sets mark {nodes} to `value`, where it is 0, at all nodes of the stencil around a cell. cell: its node.
 static void mark_around(const cq_model *m, const cq_body *body, int64_t cell, int32_t *mark, int32_t value) {
   for (int i = -1; i <= 1; i++)
     for (int j = m->dim == 3 ? -1 : 0; j <= (m->dim == 3 ? 1 : 0); j++)
@@ -277,7 +280,7 @@ static void mark_around(const cq_model *m, const cq_body *body, int64_t cell, in
       }
 }
 
-// Sets r->pin to the number of the group of pins (below 0) at every node that a pinned particle touches.
+// Sets r->pin {nodes} to the number (below 0) of a group of pins at every node that a particle of the group touches.
 static void mark_pins(const cq_scene *s, const sorted *o) {
   const cq_model *m = s->model;
   const cq_reference *r = &s->reference;
@@ -288,8 +291,8 @@ static void mark_pins(const cq_scene *s, const sorted *o) {
                     m->wall_count + group - m->contact_count);
 }
 
-// Lists the vectors of sixteen nodes that particles or pins reach, with the ranges that scatter to them, and splits
-// them into blocks. CQ_OK or CQ_MEMORY.
+// Lists in r->nodes the vectors of sixteen nodes that particles or pins reach, each with the ranges that scatter to it,
+// and splits the list into blocks. CQ_OK or CQ_MEMORY.
 static cq_status find_nodes(cq_scene *s, const sorted *o) {
   const cq_model *m = s->model;
   cq_reference *r = &s->reference;
@@ -320,8 +323,8 @@ static cq_status find_nodes(cq_scene *s, const sorted *o) {
   return CQ_OK;
 }
 
-// Lists in r->rim, r->rim_count of them, the cells of bodies that have a cell without particles of their own body
-// beside them along an axis: only there can another body come near. After reserve and fill_order.
+// Lists in r->rim the cells at the surfaces of bodies, beside which, along an axis, is a cell without particles: only
+// there can another body come near. After reserve and fill_order.
 static void find_rim(cq_scene *s, const sorted *o) {
   const cq_model *m = s->model;
   cq_reference *r = &s->reference;
@@ -348,14 +351,14 @@ static void find_rim(cq_scene *s, const sorted *o) {
 
 // ---- all of it ------------------------------------------------------------------------------------------------------
 
-// Frees an array and allocates a zeroed one of `count` entries of `size` bytes in its place. NULL if there is no
-// memory.
+// Frees *array and allocates a zeroed one of `count` entries of `size` bytes in its place. what: its name in an error.
+// NULL if there is no memory.
 static void *renew(void **array, int64_t count, size_t size, const char *what) {
   cq_free(*array);
   return *array = cq_alloc((size_t)count, size, what);
 }
 
-// Allocates the arrays of the layout, whose sizes are known by now. CQ_OK or CQ_MEMORY.
+// Allocates the arrays of the layout, whose sizes are known once cells are counted. CQ_OK or CQ_MEMORY.
 static cq_status reserve(cq_scene *s) {
   cq_reference *r = &s->reference;
   const int64_t slots = (int64_t)r->chunks * CQ_CHUNK, vectors = r->node_count / CQ_REFERENCE_VECTOR;
@@ -374,8 +377,8 @@ static cq_status reserve(cq_scene *s) {
   return ok ? CQ_OK : CQ_MEMORY;
 }
 
-// Lays out reference grids for positions {n, dim}: grids, cells, order of particles, ranges, nodes, surfaces. o:
-// filled on the way. CQ_OK or an error.
+// Lays out reference grids for positions {n, dim}: grids, cells, order of particles, ranges, nodes, surfaces. o: lists
+// of particles by cell, which it fills and the caller frees. CQ_OK or an error.
 static cq_status lay_out(cq_scene *s, const double *positions, sorted *o) {
   cq_reference *r = &s->reference;
   cq_status status = size_grids(s, positions);
@@ -397,8 +400,8 @@ static cq_status lay_out(cq_scene *s, const double *positions, sorted *o) {
   return status;
 }
 
-// Makes the reference grids of a scene for undeformed positions {n, dim}, and the order of its particles on them; the
-// number of chunks may change. CQ_OK, CQ_MEMORY, or an error of a body.
+// Makes the layout of a scene's reference grids for undeformed positions {n, dim}: grids, and the order of particles on
+// them. The number of chunks may change. CQ_OK, CQ_MEMORY, or an error of a body.
 cq_status cq_reference_layout(cq_scene *s, const double *positions) {
   sorted o = {0};
   cq_status status = s->reference.bodies ? CQ_OK : find_bodies(s);

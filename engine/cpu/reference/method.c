@@ -6,8 +6,8 @@ const double cq_checked_way = 0.25;
 
 // ---- forward --------------------------------------------------------------------------------------------------------
 
-// Makes room in a record for what an implicit step has solved for, four reals a node, and its contacts. CQ_OK or
-// CQ_MEMORY.
+// Makes room in a step's record for the solution of an implicit step, four reals a node, and the bits of active
+// contacts. CQ_OK or CQ_MEMORY.
 static cq_status reserve_solution(const cq_scene *s, cq_step_record *record) {
   const size_t nodes = (size_t)s->reference.node_count;
   if (record->grid_capacity >= s->reference.node_count) return CQ_OK;
@@ -21,8 +21,8 @@ static cq_status reserve_solution(const cq_scene *s, cq_step_record *record) {
   return CQ_OK;
 }
 
-// Makes room for what a record keeps of nodes; s->nodes_record points to it, or is NULL without a record. CQ_OK or
-// CQ_MEMORY.
+// Makes room in a step's record for the velocities of nodes that its adjoint needs beside the states, with walls, pins
+// or both grids. s->nodes_record points to them, or is NULL where record is NULL. CQ_OK or CQ_MEMORY.
 cq_status cq_reference_reserve_record(cq_scene *s, cq_step_record *record) {
   const size_t width = (size_t)cq_scene_node_reals(s->model);
   s->nodes_record = NULL;
@@ -38,8 +38,8 @@ cq_status cq_reference_reserve_record(cq_scene *s, cq_step_record *record) {
   return CQ_OK;
 }
 
-// Makes s->next, the slice of the next state; with a record, sets its references, and room for what the adjoint needs
-// of nodes. CQ_OK or CQ_MEMORY.
+// By one worker: creates s->next, the slice that the step will write; with a record, which may be NULL, sets the
+// record's slices and arrangement, and makes room for what the adjoint needs of nodes. CQ_OK or CQ_MEMORY.
 static cq_status prepare_step(cq_scene *s, cq_step_record *record) {
   s->next = cq_slice_create(s);
   if (!s->next) return CQ_MEMORY;
@@ -54,7 +54,8 @@ static cq_status prepare_step(cq_scene *s, cq_step_record *record) {
   return CQ_OK;
 }
 
-// Sets a range of the particles that readouts see, those of a state: from nodes, or those of the spatial grid.
+// Sets a range of r->seen, the particles that readouts see, to those of a state: on reference grids from nodes, on the
+// spatial grid by a copy.
 static void see_range(cq_scene *s, const cq_slice *slice, int32_t range) {
   const size_t chunk = (size_t)(cq_scene_fields(s) * CQ_CHUNK * s->kernels->real_bytes),
                from = (size_t)s->range_start[range], chunks = (size_t)s->range_start[range + 1] - from;
@@ -65,14 +66,14 @@ static void see_range(cq_scene *s, const cq_slice *slice, int32_t range) {
            (const char *)slice->particles + (from - (size_t)s->first_chunk) * chunk, chunks * chunk);
 }
 
-// Sets the particles that readouts see to those of a state; by the first worker.
+// By one worker: sets r->seen, the particles that readouts see, to those of a state, to look for an unsound one.
 static void see(cq_scene *s, const cq_slice *slice) {
   s->reference.seen_step = -1;
   for (int32_t range = 0; range < s->ranges; range++) see_range(s, slice, range);
 }
 
-// Sets s->health to the first particle that shows why a step failed: in the state before it if one is inverted, else
-// in the state after, if one is not finite or has left the world.
+// Sets s->health to the first particle that shows why a step failed: in the state before it if one is inverted, else in
+// the state after, if one is not finite or has left the world.
 void cq_reference_find_culprit(cq_scene *s) {
   const cq_slice *slices[] = {s->live, s->next};
   for (int k = 0; k < 2 && slices[k]; k++) {
@@ -84,8 +85,9 @@ void cq_reference_find_culprit(cq_scene *s) {
   s->health.bad = CQ_HEALTH_INVERTED;
 }
 
-// CQ_OK, CQ_MEMORY, or CQ_UNSTABLE with s->health if two surfaces that were apart share a cell of the world. Sets edge
-// to 1 if a surface is near the edge of the world. step: for s->health.
+// By one worker: looks for surfaces of bodies in the present state that were apart and share a cell of the world.
+// CQ_OK, CQ_MEMORY, or CQ_UNSTABLE with s->health if there are any; step: for s->health. Sets edge to 1 if a surface is
+// near the edge of the world.
 static cq_status find_touch(cq_scene *s, int64_t step, int *edge) {
   const cq_reference *r = &s->reference;
   int32_t pair[2];
@@ -99,8 +101,8 @@ static cq_status find_touch(cq_scene *s, int64_t step, int *edge) {
   return CQ_UNSTABLE;
 }
 
-// After an engine step, by all workers: CQ_OK, or CQ_UNSTABLE with s->health if two surfaces have met, or a particle
-// has left the world. The latter is asked where a surface is near its edge.
+// By all workers, after an engine step: CQ_OK, CQ_MEMORY, or CQ_UNSTABLE with s->health if two surfaces have met or a
+// particle has left the world, which is looked for if a surface is near the world's edge. step: for s->health.
 cq_status cq_reference_check_surfaces(cq_scene *s, cq_worker *worker, int64_t step) {
   cq_worker_wait(worker);
   if (worker->rank == 0) {
@@ -117,13 +119,14 @@ cq_status cq_reference_check_surfaces(cq_scene *s, cq_worker *worker, int64_t st
   return s->status;
 }
 
-// Drops s->next, the state that a failed step was to write.
+// Releases s->next, the slice that a failed step was to write.
 static void release_next_slice(cq_scene *s) {
   cq_slice_release(s, s->next);
   s->next = NULL;
 }
 
-// Sets the forces of cables and chambers on their particles at a state, by the first worker, between barriers of all.
+// By all workers: sets the forces of cables and pressure chambers on their particles in the state `in`; the first
+// worker computes them.
 void cq_reference_pull_cables(cq_scene *s, cq_worker *worker, const cq_slice *in) {
   if (!s->model->cables.all) return;
   if (worker->rank == 0) {
@@ -134,8 +137,8 @@ void cq_reference_pull_cables(cq_scene *s, cq_worker *worker, const cq_slice *in
   cq_worker_phase(worker, CQ_PHASE_ACTUATION);
 }
 
-// Adjoint of cq_reference_pull_cables, by all workers: from the gradients of forces of particles to those of
-// displacements of nodes, signals and constants of cables.
+// Adjoint of cq_reference_pull_cables, by all workers: from the gradients of forces on particles, adds to those of the
+// places of nodes, of signals and of constants of cables. in: the state whose places the cables had.
 void cq_reference_pull_cables_adj(cq_scene *s, cq_worker *worker, const cq_slice *in) {
   if (!s->model->cables.all) return;
   cq_worker_wait(worker);
@@ -147,8 +150,8 @@ void cq_reference_pull_cables_adj(cq_scene *s, cq_worker *worker, const cq_slice
   cq_worker_phase(worker, CQ_PHASE_ACTUATION);
 }
 
-// (E117, E120) Sets the forces between surfaces that are near each other (r->push), by one worker. CQ_OK, CQ_MEMORY,
-// or CQ_UNSTABLE with s->health where two have passed into each other.
+// (E117, E120) By one worker: sets the forces between surfaces that are near each other in the state `in` (r->push).
+// CQ_OK, CQ_MEMORY, or CQ_UNSTABLE with s->health where two have passed into each other.
 cq_status cq_reference_repel(cq_scene *s, const cq_slice *in) {
   const cq_reference *r = &s->reference;
   if (!(s->model->collision_stiffness > 0)) return CQ_OK;
@@ -161,8 +164,8 @@ cq_status cq_reference_repel(cq_scene *s, const cq_slice *in) {
   return CQ_UNSTABLE;
 }
 
-// Makes one explicit step by all workers: forces of the state, then velocities and displacements of nodes; sets next
-// to the state after it. The ranges' found say whether all particles are sound. Returns s->status.
+// Computes one explicit step by all workers: forces in the state `live`, then velocities and displacements of nodes;
+// sets *next to the state after it. s->found[substep % 2] tells whether each range is sound. Returns s->status.
 static cq_status move_explicitly(cq_scene *s, cq_worker *worker, const cq_slice *live, cq_slice **next,
                                  int32_t substep) {
   const cq_reference_kernels *kernels = s->kernels->reference;
@@ -179,8 +182,8 @@ static cq_status move_explicitly(cq_scene *s, cq_worker *worker, const cq_slice 
   return status;
 }
 
-// (E125 to E127) Makes one implicit step by all workers; sets next to the state after it. record: NULL, or takes what
-// the adjoint needs. CQ_OK or the error of the solve.
+// (E125 to E127) Computes one implicit step by all workers from the state `live`; sets *next to the state after it.
+// record: NULL, or takes what the adjoint needs; substep: its index in the control step. CQ_OK or the solve's error.
 static cq_status move_implicitly(cq_scene *s, cq_worker *worker, const cq_slice *live, cq_slice **next,
                                  cq_step_record *record, int32_t substep) {
   const cq_implicit_kernels *loops = s->implicit.loops;
@@ -197,9 +200,9 @@ static cq_status move_implicitly(cq_scene *s, cq_worker *worker, const cq_slice 
   return status;
 }
 
-// Makes one engine step by all workers. live: the state before, then after it; way: cells that the fastest node has
-// gone since surfaces were checked, is added to; record: NULL, or takes what the adjoint needs. CQ_UNSTABLE leaves
-// s->health.
+// Runs one engine step by all workers. *live: the state before, then after it; *way: cells that the fastest node has
+// moved since surfaces were checked, is added to; record: NULL, or takes what the adjoint needs; substep: the step's
+// index in the control step. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE, which leaves s->health.
 static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, double *way, cq_step_record *record,
                           int32_t substep) {
   const int implicit = cq_is_implicit(s->model);
@@ -236,8 +239,8 @@ static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, doubl
   return CQ_OK;
 }
 
-// By all workers: makes one control step on reference grids, after its actuation is loaded. records {substeps}: NULL,
-// or takes what the adjoint needs. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE, which leaves s->health.
+// By all workers: runs the engine steps of one control step on reference grids, after its actuation is loaded. records
+// {substeps}: NULL, or takes what the adjoint needs. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE, which leaves s->health.
 cq_status cq_reference_advance(cq_scene *s, cq_worker *worker, cq_step_record *records) {
   cq_slice *live = s->live;
   const int64_t first = s->step;
@@ -254,7 +257,7 @@ cq_status cq_reference_advance(cq_scene *s, cq_worker *worker, cq_step_record *r
   return status;
 }
 
-// By all workers: sets the particles that readouts see to those of the live state, if they are not.
+// By all workers: sets r->seen, the particles that readouts see, to those of the present state, if they are not.
 void cq_reference_observe(cq_scene *s, cq_worker *worker) {
   int begin, end;
   if (!cq_is_reference(s->model) || s->reference.seen_step == s->step) return;
@@ -267,7 +270,7 @@ void cq_reference_observe(cq_scene *s, cq_worker *worker) {
 
 // ---- backward -------------------------------------------------------------------------------------------------------
 
-// By one worker: sets the adjoint of the nodes and the gradients on reference grids to zero.
+// By one worker, before a backward pass: sets the adjoint of the nodes and the gradients on reference grids to zero.
 void cq_reference_begin_adjoint(cq_scene *s) {
   cq_reference *r = &s->reference;
   const size_t real = (size_t)s->kernels->real_bytes, dim = (size_t)s->model->dim, nodes = (size_t)r->node_count,
@@ -283,16 +286,16 @@ void cq_reference_begin_adjoint(cq_scene *s) {
   if (s->wanted & cq_bit(CQ_FIELD_DEFORMATION)) r->started = 1;
 }
 
-// How many vector fields the adjoint of forces scatters to nodes: 1, gradients of displacements, or 2, of velocities
-// too, where a material is viscous.
+// The number of vector fields that the adjoint of forces scatters to nodes: 1, gradients of displacements, or 2, of
+// velocities too, where a material is viscous.
 int32_t cq_reference_fields_given(const cq_scene *s) {
   for (int32_t k = 0; k < s->model->material_count; k++)
     if (s->model->materials[k].viscous) return 2;
   return 1;
 }
 
-// By all workers: adds to the adjoint of the nodes what each range scattered. given: vector fields that the slabs
-// hold, 1 or 2.
+// By all workers: adds what ranges have scattered to their slabs to the adjoint of the nodes. given: vector fields that
+// the slabs hold, 1 (displacements) or 2 (velocities too).
 void cq_reference_collect(cq_scene *s, cq_worker *worker, int32_t given) {
   int begin, end;
   cq_scene_share_reference(s, worker, &begin, &end);
@@ -301,7 +304,7 @@ void cq_reference_collect(cq_scene *s, cq_worker *worker, int32_t given) {
   cq_worker_wait(worker);
 }
 
-// By all workers: adds what readouts have given to the adjoint of particles to that of the nodes.
+// By all workers: adds the gradients of particles that readouts have left in s->adj to the adjoint of the nodes.
 void cq_reference_settle_adjoint(cq_scene *s, cq_worker *worker) {
   int begin, end;
   if (!s->reference.read) return;
@@ -312,8 +315,8 @@ void cq_reference_settle_adjoint(cq_scene *s, cq_worker *worker) {
   cq_worker_wait(worker);
 }
 
-// Reverses one recorded implicit step by all workers: the adjoint of the state after it becomes that of the state
-// before. CQ_OK or the error of the solve.
+// Reverses one recorded implicit step by all workers: turns the adjoint of the state after it into that of the state
+// before. substep: its index in the control step. CQ_OK or the error of the solve.
 static cq_status reverse_implicitly(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t substep) {
   const cq_implicit_kernels *loops = s->implicit.loops;
   int begin, end;
@@ -345,8 +348,8 @@ static cq_status reverse_implicitly(cq_scene *s, cq_worker *worker, const cq_ste
   return CQ_OK;
 }
 
-// Reverses the recorded implicit steps of one control step by all workers, the last first. CQ_OK or the first error of
-// a step.
+// Reverses the recorded implicit steps of one control step by all workers, the last first. records {substeps}. CQ_OK or
+// the first error of a step.
 static cq_status reverse_control_step(cq_scene *s, cq_worker *worker, const cq_step_record *records) {
   cq_status status = CQ_OK;
   for (int32_t k = s->model->substeps - 1; k >= 0 && !status; k--)
@@ -354,8 +357,8 @@ static cq_status reverse_control_step(cq_scene *s, cq_worker *worker, const cq_s
   return status;
 }
 
-// Fetches into the caches what the adjoint of a step reads of its record for the nodes of a block. Each record lies
-// elsewhere in the memo, in pieces too short for the processor to see a pattern.
+// Prefetches what the adjoint of a step reads of its record for the nodes of a block. Each record lies elsewhere in
+// memory, in pieces too short for the processor to see a pattern.
 static void fetch_record(const cq_scene *s, const cq_step_record *record, int32_t block) {
   static const size_t most = 64 << 10, line = 64;          // [bytes]; what is longer has a pattern
   const cq_reference *r = &s->reference;
@@ -372,7 +375,8 @@ static void fetch_record(const cq_scene *s, const cq_step_record *record, int32_
   }
 }
 
-// By all workers: reverses the recorded engine steps of a control step. CQ_OK, or the error of a step's adjoint.
+// By all workers: reverses the recorded engine steps of a control step, the last first. records {substeps}. CQ_OK, or
+// the error of a step's adjoint.
 cq_status cq_reference_reverse(cq_scene *s, cq_worker *worker, const cq_step_record *records) {
   const cq_reference_kernels *kernels = s->kernels->reference;
   const int32_t fields = cq_reference_fields_given(s);
@@ -401,7 +405,8 @@ cq_status cq_reference_reverse(cq_scene *s, cq_worker *worker, const cq_step_rec
   return s->status;
 }
 
-// By all workers, at the first state: turns adjoints into the user's gradients, but for those of walls and gravity.
+// By all workers, at the end of the backward pass, at the first state: turns adjoints into the user's gradients, but
+// for those of walls and gravity.
 void cq_reference_finish(cq_scene *s, cq_worker *worker) {
   int begin, end;
   cq_reference_settle_adjoint(s, worker);

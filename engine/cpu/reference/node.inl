@@ -1,10 +1,10 @@
-// node: from the forces of all ranges to the velocities and displacements of nodes,
+// node: the pass over nodes of an explicit step, from the forces of all ranges to velocities and displacements,
 //   v' = d (v + dt f / m + dt g), v <- walls(v'), u <- u + dt (v' + share (v - v')), d = exp(-damping dt)        (E115)
 // Walls act on the nodes that would be inside of them after the step; share is the part of the step for which a node is
 // in contact (world/step_contact.inl).
 
-// Sets f to a vector field that ranges scattered to nodes o, o + 1, ...: the sum of its arrays in their slabs, shifted
-// as cells reach them. n: the vector of nodes; field: number of the field in a slab.
+// Sets f to a vector field that ranges have scattered to nodes o, o + 1, ...: the sum of its arrays in their slabs
+// (scatter buffers), each shifted as its cells reach the nodes. n: the vector of nodes with o; field: its number.
 CQ_INLINE void given_at(const cq_scene *s, const cq_nodes *n, const int field, const int64_t o, Real f[CQ_DIM]) {
   EACH(i) f[i] = r_set((real)0);
   for (int32_t range = 0; n->ranges >> range; range++) {
@@ -20,8 +20,8 @@ CQ_INLINE void given_at(const cq_scene *s, const cq_nodes *n, const int field, c
 
 // ---- walls ----------------------------------------------------------------------------------------------------------
 
-// Above 0 in lanes whose nodes, at places x, may be inside of wall w, or come to it within `reach`. In float, and so
-// that no node is missed: step_contacts asks exactly.
+// Returns a number above 0 in lanes whose nodes, at places x, may be inside of wall w, or come to it within the
+// distance `reach`. It is rough, but misses no node: step_contacts asks exactly.
 CQ_INLINE Real wall_depth_near(const cq_scene *s, const int32_t w, const Real reach, const Real x[CQ_DIM]) {
   const cq_wall *wall = &s->model->walls[w];
   const wall_real *made = (const wall_real *)s->wall_place + 3 * w;
@@ -56,13 +56,14 @@ CQ_INLINE Real wall_depth_near(const cq_scene *s, const int32_t w, const Real re
   return inside;
 }
 
+// the contacts of one node in a step
 typedef struct {
   Contacts all;
-  real v[CQ_DIM];                 // of the node before them
+  real v[CQ_DIM];                 // velocity of the node before them
   StepContact step[CONTACTS];
 } NodeContacts;
 
-// (E115) Sets c to the contacts of one node in a step. place: where it is; v: with what velocity it would go on.
+// (E115) Sets c to the contacts of one node in a step. place: where it is; v: the velocity it would go on with.
 CQ_INLINE void contacts_of_node(const cq_scene *s, const StepWalls *walls, const int64_t node,
                                 const wall_real place[3], const real v[CQ_DIM], NodeContacts *c) {
   const int32_t pin = s->reference.pin[node];
@@ -89,7 +90,7 @@ CQ_INLINE void contacts_of_node(const cq_scene *s, const StepWalls *walls, const
   }
 }
 
-// (E115) Applies contact k of a node to its mean velocity in the step.
+// (E115) Applies contact k of a node to `mean`, its mean velocity in the step, by which it is displaced.
 CQ_INLINE void apply_contact_in_step(const cq_scene *s, const StepWalls *walls, const NodeContacts *c, const int k,
                                      real mean[CQ_DIM]) {
   const real still[CQ_DIM] = {(real)0, (real)0};
@@ -97,8 +98,8 @@ CQ_INLINE void apply_contact_in_step(const cq_scene *s, const StepWalls *walls, 
   step_contact(walls, &c->step[k], &law, c->v, mean);
 }
 
-// Above 0 in the lanes from node o on that have mass and that walls or pins may hold in the step; x: their places, v:
-// velocities.
+// Returns a number above 0 in the lanes from node o on that have mass and that walls or pins may hold in the step. n:
+// the vector of nodes with o; x: places, v: velocities before walls.
 CQ_INLINE Real held_near(const cq_scene *s, const cq_nodes *n, const int64_t o, const Real mass, const Real x[CQ_DIM],
                          const Real v[CQ_DIM]) {
   Real near = r_set((real)-1), way = r_set((real)0);
@@ -113,20 +114,20 @@ CQ_INLINE Real held_near(const cq_scene *s, const cq_nodes *n, const int64_t o, 
   return r_pick(mass, near, r_set((real)-1));
 }
 
-// Sets place to where a node is in the world: undeformed place plus displacement.
+// Sets place to where a node is in the state `in`: undeformed place plus displacement.
 CQ_INLINE void place_of_node(const cq_scene *s, const cq_slice *in, const int64_t node, wall_real place[3]) {
   place[2] = 0;
   EACH(i)
     place[i] = (wall_real)nodes_of(s, s->reference.rest, i)[node] + (wall_real)nodes_of(s, in->nodes, U + i)[node];
 }
 
-// CQ_LANES nodes: velocities before their contacts become those after, and mean those in the step.
+// CQ_LANES nodes. near: of held_near; v: velocities before their contacts, then after them; mean: mean ones in the step
 typedef struct {
   real near[CQ_LANES], v[CQ_DIM][CQ_LANES], mean[CQ_DIM][CQ_LANES];
 } __attribute__((aligned(64))) HeldLanes;
 
-// Applies walls and pins to those of CQ_LANES nodes from o on that are near one, and adds their impulses to those of
-// the block, if they are read.
+// (E115) Applies walls and pins to those of CQ_LANES nodes from o on that are near one, and adds their impulses to
+// those of the block, if they are read. in: the state before the step.
 CQ_RARE void hold_nodes(cq_scene *s, const cq_slice *in, const int64_t o, HeldLanes *lanes, const int32_t block) {
   const StepWalls walls = walls_of(s);
   for (int l = 0; l < CQ_LANES; l++) {
@@ -137,7 +138,7 @@ CQ_RARE void hold_nodes(cq_scene *s, const cq_slice *in, const int64_t o, HeldLa
     EACH(i) v[i] = mean[i] = lanes->v[i][l];
     place_of_node(s, in, o + l, place);
     contacts_of_node(s, &walls, o + l, place, v, &contacts);
-    if (!contacts.all.count) continue;       // its mean may be another: that of a carrier
+    if (!contacts.all.count) continue;       // the mean velocity of a carrier stays as it is
     for (int k = 0; k < contacts.all.count; k++) {
       apply_contact_in_step(s, &walls, &contacts, k, mean);
       if (s->impulse_out)
@@ -153,7 +154,7 @@ CQ_RARE void hold_nodes(cq_scene *s, const cq_slice *in, const int64_t o, HeldLa
 // ---- the pass -------------------------------------------------------------------------------------------------------
 
 // (E115) Sets v to the velocities of nodes o, o + 1, ... by forces, gravity and damping, before walls; 0 for a node
-// without mass. in: the state before the step.
+// without mass. n: the vector of nodes with o; in: the state before the step.
 CQ_INLINE void free_velocity(const cq_scene *s, const cq_slice *in, const cq_nodes *n, const int64_t o,
                              const Real mass, Real v[CQ_DIM]) {
   const cq_reference *r = &s->reference;
@@ -180,8 +181,8 @@ typedef struct {
   int32_t block;
 } NodesMove;
 
-// (E115) The end of a step for nodes o, o + 1, ... with velocities v: walls and pins, then displacements, into the
-// state after the step. Updates found.
+// (E115) The end of a step for nodes o, o + 1, ... with velocities v: applies walls and pins, then moves displacements,
+// and writes both to the state after the step. n: the vector of nodes with o. Updates found.
 CQ_INLINE void hold_and_place(cq_scene *s, const NodesMove *m, const cq_nodes *n, const int64_t o, Real v[CQ_DIM],
                               NodesFound *found) {
   const cq_reference *r = &s->reference;
@@ -219,7 +220,7 @@ CQ_INLINE void hold_and_place(cq_scene *s, const NodesMove *m, const cq_nodes *n
   }
 }
 
-// Sets speeds in found from what a pass over a block's nodes has found, and found->bad to 1 if something is not
+// At the end of a pass over a block's nodes: sets the speeds in found from `all`, found->bad to 1 if something is not
 // finite.
 CQ_INLINE void nodes_found(const NodesFound *all, cq_found *found) {
   if (!r_finite(all->poison)) found->bad = 1;
@@ -227,8 +228,8 @@ CQ_INLINE void nodes_found(const NodesFound *all, cq_found *found) {
   found->carrier = sqrt((double)s_value(-r_smallest(-all->carrier)));
 }
 
-// (E115) The pass over the nodes of a block in an explicit step: from the forces in the slabs and the state `in` to
-// the state `out`. record {dim, nodes} takes velocities before the walls, or is NULL.
+// (E115) The pass over the nodes of a block in an explicit step: from the forces in the slabs and the state `in` to the
+// state `out`. record: takes velocities before the walls {dim, nodes}, or NULL.
 static void move(cq_scene *s, const cq_slice *in, cq_slice *out, void *record, int32_t block, cq_found *found) {
   const cq_reference *r = &s->reference;
   const NodesMove m = {in, out, record, block};
@@ -245,12 +246,12 @@ static void move(cq_scene *s, const cq_slice *in, cq_slice *out, void *record, i
 
 // ---- in two parts, around the pass over nodes of the spatial grid ---------------------------------------------------
 
-// The part of a record {dim, nodes} with velocities before the spatial grid changes them.
+// The part of a step's record with the velocities {dim, nodes} of nodes before the spatial grid changes them.
 CQ_INLINE real *free_part(const cq_scene *s, const void *record) {
   return (real *)record + CQ_DIM * s->reference.node_count;
 }
 
-// Sets r->node_place to where the nodes of a block are in the state `in`.
+// Sets r->node_place to where the nodes of a block are in the state `in`, for their stencils on the spatial grid.
 static void move_places(cq_scene *s, const cq_slice *in, int32_t block) {
   const cq_reference *r = &s->reference;
   for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++)
@@ -262,8 +263,8 @@ static void move_places(cq_scene *s, const cq_slice *in, int32_t block) {
     }
 }
 
-// First part of move beside particles on the spatial grid: velocities by the forces in the slabs, to r->node_velocity
-// and to the record, if there is one.
+// First part of `move` in a world that also has particles on the spatial grid: sets r->node_velocity of a block's
+// nodes, by the forces in the slabs, before walls; copies it to record, if not NULL. in: the state before the step.
 static void move_free(cq_scene *s, const cq_slice *in, void *record, int32_t block) {
   const cq_reference *r = &s->reference;
   for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++)
@@ -276,8 +277,8 @@ static void move_free(cq_scene *s, const cq_slice *in, void *record, int32_t blo
     }
 }
 
-// Second part of move: from r->node_velocity, which the spatial grid has changed, to the state after the step; record
-// as of move.
+// Second part of `move`: from r->node_velocity, which the spatial grid has changed, to the state `out` after the step;
+// arguments as of `move`.
 static void move_held(cq_scene *s, const cq_slice *in, cq_slice *out, void *record, int32_t block, cq_found *found) {
   const cq_reference *r = &s->reference;
   const NodesMove m = {in, out, record, block};

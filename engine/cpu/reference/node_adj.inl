@@ -1,14 +1,15 @@
-// node_adj: nodes of one step backward (E116): from what their velocities and displacements get, through walls and
-// pins, to what forces, masses and the state before get.
+// node_adj: the adjoint of one explicit step at the nodes (E116): from gradients of their velocities and displacements,
+// through walls and pins, to those of forces, masses and the state before.
 
-// what a node gets: v and mean are velocities after contacts and in the step
+// gradients at a node: v of its velocity after contacts, mean of its mean velocity in the step, x of its place
 typedef struct {
   real v[CQ_DIM], mean[CQ_DIM], mass;
   double x[CQ_DIM];
 } NodeGrad;
 
-// (E116) Adjoint of the contacts of one node; v: its velocity before them. grad->v: dL/dv after them on entry, before
-// them on return; adds to the gradients of its mass, and of its place x before the step, and to those of walls in sum.
+// (E116) Adjoint of the contacts c of one node; v: its velocity before them. grad->v: dL/dv after them on entry, before
+// them on return; grad->mean: that of its mean velocity in the step. Adds to the gradients of its mass, and of its
+// place x before the step, and to those of walls in sum.
 static void contacts_of_node_adj(const cq_scene *s, const StepWalls *walls, const NodeContacts *c,
                                  const real v[CQ_DIM], NodeGrad *grad, cq_partial *sum) {
   const real still[CQ_DIM] = {0};
@@ -45,15 +46,14 @@ static void contacts_of_node_adj(const cq_scene *s, const StepWalls *walls, cons
   EACH(i) grad->v[i] += grad->mean[i] + grad_v[i] + (real)(walls->dt * grad_after[i]);
 }
 
-// CQ_LANES nodes backward: v and mean are what velocities after contacts get, and those in the step; what velocities
-// before contacts get comes back in v, and what mean ones get that no contact makes in mean; what their places and
-// masses get is added.
+// Gradients at CQ_LANES nodes. v: of velocities after contacts, then before them; mean: of mean velocities in the step,
+// on return 0 where contacts made these. To x, of places, and mass is added.
 typedef struct {
   real near[CQ_LANES], v[CQ_DIM][CQ_LANES], mean[CQ_DIM][CQ_LANES], x[CQ_DIM][CQ_LANES], mass[CQ_LANES];
 } __attribute__((aligned(64))) HeldGrad;
 
-// Adjoint of hold_nodes for nodes from o on; record holds their velocities before. Adds to the gradients of walls in
-// sum.
+// Adjoint of hold_nodes for CQ_LANES nodes from o on; record {dim, nodes}: their velocities before walls; in: the state
+// before the step. Adds to the gradients of walls in sum.
 CQ_RARE void hold_nodes_adj(cq_scene *s, const cq_slice *in, const real *record, const int64_t o, HeldGrad *grad,
                             cq_partial *sum) {
   const int64_t nodes = s->reference.node_count;
@@ -87,7 +87,7 @@ typedef struct {
   Real gravity[CQ_DIM], damping;
 } NodeTotals;
 
-// The sum of all lanes, in double.
+// The sum of all lanes of a SIMD vector, in double.
 CQ_INLINE double sum_of_lanes(const Real x) {
   real lane[CQ_LANES] __attribute__((aligned(64)));
   double sum = 0;
@@ -96,14 +96,14 @@ CQ_INLINE double sum_of_lanes(const Real x) {
   return sum;
 }
 
-// CQ_LANES nodes backward: what displacements and velocities get, and masses; v: velocities at the place of the step
-// that gv is of.
+// CQ_LANES nodes backward: gradients of displacements, velocities and masses; v: the velocities that gv is the gradient
+// of.
 typedef struct {
   Real gu[CQ_DIM], gv[CQ_DIM], v[CQ_DIM], mass;
 } NodesGrad;
 
-// Sets g to the adjoint of nodes o, o + 1, ...: that of the live state, with the first `given` vector fields that the
-// slabs hold.
+// Sets g to the adjoint of nodes o, o + 1, ...: r->adj plus the first `given` vector fields of the slabs (scatter
+// buffers), of displacements and of velocities. n: the vector of nodes with o.
 CQ_INLINE void take_adj(const cq_scene *s, const cq_nodes *n, const int64_t o, const int32_t given, NodesGrad *g) {
   const cq_reference *r = &s->reference;
   const Real mass = r_load((const real *)r->mass + o);
@@ -122,14 +122,16 @@ CQ_INLINE void take_adj(const cq_scene *s, const cq_nodes *n, const int64_t o, c
   g->mass = r_set((real)0);
 }
 
-// A pass backward over the nodes of a block. before: velocities before the walls {dim, nodes}.
+// A pass backward over the nodes of a block. in: the state before the step; before: velocities before the walls {dim,
+// nodes}; sum: gradients of the block.
 typedef struct {
   const cq_slice *in;
   const real *before;
   cq_partial *sum;
 } NodesBack;
 
-// (E116) Adjoint of hold_and_place for nodes o, o + 1, ..., in g; sets g->v to the velocities before the walls.
+// (E116) Adjoint of hold_and_place for nodes o, o + 1, ...: turns the gradients in g from those after the step into
+// those before walls; sets g->v to the velocities before the walls. n: the vector of nodes with o.
 CQ_INLINE void hold_and_place_adj(cq_scene *s, const NodesBack *b, const cq_nodes *n, const int64_t o, NodesGrad *g) {
   const cq_reference *r = &s->reference;
   const cq_slice *in = b->in;
@@ -169,8 +171,8 @@ CQ_INLINE void give_node_mass(const cq_scene *s, const int64_t o, const Real gra
   r_store(to, r_pick(mass, r_load(to) + grad, r_set((real)0)));
 }
 
-// (E116) Adjoint of free_velocity for nodes o, o + 1, ...; g->v: the velocities that it gave. Sets r->force_adj and
-// the adjoint of the state before, and adds to the gradients of mass and to totals.
+// (E116) Adjoint of free_velocity for nodes o, o + 1, ... with the gradients g; g->v: the velocities that it gave. Sets
+// r->force_adj and r->adj of the state before, adds to the gradients of mass and, in totals, of gravity and damping.
 CQ_INLINE void free_velocity_adj(cq_scene *s, const cq_slice *in, const int64_t o, NodesGrad *g, NodeTotals *totals) {
   const cq_reference *r = &s->reference;
   const int64_t nodes = r->node_count;
@@ -189,7 +191,7 @@ CQ_INLINE void free_velocity_adj(cq_scene *s, const cq_slice *in, const int64_t 
   give_node_mass(s, o, g->mass);
 }
 
-// The sums of a block over its nodes, all 0.
+// Sums over a block's nodes for the gradients of gravity and damping, all 0.
 CQ_INLINE NodeTotals no_totals(void) {
   NodeTotals totals;
   EACH(i) totals.gravity[i] = r_set((real)0);
@@ -197,15 +199,15 @@ CQ_INLINE NodeTotals no_totals(void) {
   return totals;
 }
 
-// Adds the sums of a block, times dt and -dt, to the gradients of gravity and of damping in sum.
+// Adds the sums over a block's nodes, times dt and -dt, to the gradients of gravity and of damping in sum.
 CQ_INLINE void give_totals(const cq_scene *s, const NodeTotals *totals, cq_partial *sum) {
   EACH(i) sum->gravity[i] += s->model->dt * sum_of_lanes(totals->gravity[i]);
   sum->damping -= s->model->dt * sum_of_lanes(totals->damping);
 }
 
-// (E116) Adjoint of move for a block of nodes: r->adj of the state `out` becomes that of `in`, but for what forces
-// give; sets r->force_adj. record: velocities before the walls, NULL: those of out; given: vector fields that the
-// slabs hold, which are added to adj first.
+// (E116) Adjoint of `move` for a block of nodes: turns r->adj of the state `out` into that of `in`, but for the part
+// through forces, for which it sets r->force_adj. record: velocities before the walls, NULL: those of out; given:
+// vector fields that the slabs hold, which are added to r->adj first.
 static void move_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, const void *record, int32_t block,
                      int32_t given) {
   const cq_reference *r = &s->reference;
@@ -223,8 +225,8 @@ static void move_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, const
   give_totals(s, &totals, back.sum);
 }
 
-// Adjoint of move_held for a block of nodes: r->adj of the state after becomes that of displacements before, and of
-// velocities before the walls. record and given as of move_adj.
+// Adjoint of move_held for a block of nodes: turns r->adj of the state after the step into that of displacements before
+// it, and of velocities before the walls. record and given as of move_adj.
 static void move_held_adj(cq_scene *s, const cq_slice *in, const void *record, int32_t block, int32_t given) {
   const cq_reference *r = &s->reference;
   const NodesBack back = {in, (const real *)record, &s->partial[block]};
@@ -240,8 +242,8 @@ static void move_held_adj(cq_scene *s, const cq_slice *in, const void *record, i
     }
 }
 
-// Adjoint of move_free for a block of nodes: in r->adj, that of velocities before the spatial grid becomes that of the
-// state before; sets r->force_adj.
+// Adjoint of move_free for a block of nodes: turns r->adj of velocities before the spatial grid changed them into that
+// of the state `in` before the step; sets r->force_adj. record: of the step.
 static void move_free_adj(cq_scene *s, const cq_slice *in, const void *record, int32_t block) {
   const cq_reference *r = &s->reference;
   NodeTotals totals = no_totals();
@@ -256,8 +258,8 @@ static void move_free_adj(cq_scene *s, const cq_slice *in, const void *record, i
   give_totals(s, &totals, &s->partial[block]);
 }
 
-// Adds to r->adj of a block's nodes the sums that all ranges scattered. given: 1 for displacements alone, 2 for
-// velocities as well.
+// Adds to r->adj of a block's nodes the vector fields that all ranges have scattered to their slabs. given: 1,
+// gradients of displacements alone; 2, of velocities as well.
 static void collect(cq_scene *s, int32_t block, int32_t given) {
   const cq_reference *r = &s->reference;
   for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++)

@@ -1,9 +1,9 @@
-// particle: weights, masses and the first state of the nodes, from the particles that a rollout begins with; and
-// particles from nodes, for readouts.
+// particle: at the start of a rollout, weights, masses and the first state of the nodes from particles; and particles
+// from nodes, for readouts.
 //   m = sum N m_p,  v = sum N m_p (v_p + C_p (X - X_p)) / m                  (E110, E111)
 //   x = X_p + sum N u,  v = sum N v,  C = sum v (x) grad N (I + sum u (x) grad N)^-1            (E114)
 
-// Sets index to the place of a node in the grid of its body, along each axis from the body's first node.
+// Sets index to the coordinates of a node in the lattice of its body's grid, counted from the grid's first node.
 CQ_INLINE void indices_of(const cq_body *body, int64_t node, int64_t index[CQ_DIM]) {
   node -= body->first;
   EACH(i) {
@@ -12,7 +12,7 @@ CQ_INLINE void indices_of(const cq_body *body, int64_t node, int64_t index[CQ_DI
   }
 }
 
-// One particle as it was given.
+// the stencil of one particle on its body's reference grid
 typedef struct {
   int32_t slot;
   int64_t node;              // of its cell
@@ -20,7 +20,7 @@ typedef struct {
   real w[CQ_DIM][3];
 } Placed;
 
-// Sets the B-spline weights p->w of the particle in slot p->slot, from its place in its cell.
+// Sets p->w, the B-spline weights of the particle in slot p->slot along each axis, by its place in its cell.
 CQ_INLINE void placed_weights(const cq_scene *s, Placed *p) {
   const real *fraction = (const real *)s->reference.fraction;
   EACH(i) {
@@ -31,7 +31,7 @@ CQ_INLINE void placed_weights(const cq_scene *s, Placed *p) {
   }
 }
 
-// The number of node k, of 3^dim, of a particle's stencil; last axis fastest.
+// The number of node k, 0 to 3^dim - 1, last axis fastest, of a particle's stencil.
 CQ_INLINE int64_t placed_node(const Placed *p, const int k) {
 #if CQ_DIM == 3
   return p->node + (k / 9 - 1) * p->body->stride[0] + (k / 3 % 3 - 1) * p->body->stride[1] + k % 3 - 1;
@@ -39,7 +39,7 @@ CQ_INLINE int64_t placed_node(const Placed *p, const int k) {
   return p->node + (k / 3 - 1) * p->body->stride[0] + k % 3 - 1;
 #endif
 }
-// The B-spline weight of node k of a particle's stencil.
+// The B-spline weight of node k (placed_node) of a particle's stencil.
 CQ_INLINE real placed_weight(const Placed *p, const int k) {
 #if CQ_DIM == 3
   return p->w[0][k / 9] * p->w[1][k / 3 % 3] * p->w[2][k % 3];
@@ -49,8 +49,8 @@ CQ_INLINE real placed_weight(const Placed *p, const int k) {
 }
 enum { TOUCHED = CQ_DIM == 3 ? 27 : 9 };
 
-// The derivative of the weight of node k of a particle's stencil by the particle's place in its cell [cells] along an
-// axis.
+// The derivative of the weight of node k (placed_node) of a particle's stencil by the particle's place in its cell
+// [cells] along an axis.
 CQ_INLINE double placed_slope(const cq_scene *s, const Placed *p, const int k, const int axis) {
   const int at[3] = {CQ_DIM == 3 ? k / 9 : k / 3, CQ_DIM == 3 ? k / 3 % 3 : k % 3, k % 3};
   double slope = 1;
@@ -62,8 +62,8 @@ CQ_INLINE double placed_slope(const cq_scene *s, const Placed *p, const int k, c
   return slope;
 }
 
-// Sets r->origin, the place of the first node of each grid, which goes with the mean of its particles in r->seen; and
-// r->rest, the places of all nodes.
+// Sets r->origin to the place of the first node of each body's grid, which moves with the mean of the body's particles
+// in r->seen; and r->rest to the undeformed places of all nodes.
 static void set_origins(cq_scene *s) {
   const cq_model *m = s->model;
   const cq_reference *r = &s->reference;
@@ -86,8 +86,8 @@ static void set_origins(cq_scene *s) {
   }
 }
 
-// Sets of every particle in r->seen its place in its cell (r->fraction), its place and its F at rest (r->place,
-// r->start); r->started: 1 if some F at rest is not the identity, or its gradient is wanted, else 0.
+// Sets for every particle in r->seen its place in its cell (r->fraction), its undeformed place (r->place) and F0, its F
+// there (r->start); r->started to 1 if some F0 is not the identity, or its gradient is wanted, else 0.
 static void set_places(cq_scene *s) {
   cq_reference *r = &s->reference;
   const real inv_dx = (real)(1 / s->model->dx);
@@ -102,7 +102,7 @@ static void set_places(cq_scene *s) {
         real at = (real)0;
         if (here) at = inv_dx * (x - nodes_of(s, r->rest, i)[node]);
 #if !defined(CQ_REAL_DUAL)
-        // of a lattice without the rounding of places
+        // in a lattice exactly, without the rounding of places
         if (here && cells->lattice) at = at > 0 ? (real)0.25 : (real)-0.25;
 #endif
         *slot_at((real *)r->fraction, CQ_DIM, slot, i) = at;
@@ -122,8 +122,8 @@ static void set_places(cq_scene *s) {
 #endif
 }
 
-// Sets for each vector of cells the fused law that its particles share (kind, -1: none), and whether they have
-// viscosity or given forces, by which the passes choose their loops.
+// Sets for each SIMD vector of cells the fused (inlined) law that its particles share (kind, -1: none), and whether
+// some particle is viscous or has given forces, by which the passes choose their loops.
 static void set_kinds(cq_scene *s) {
   const cq_reference *r = &s->reference;
   const cq_arrangement *a = s->arrangement;
@@ -145,8 +145,8 @@ static void set_kinds(cq_scene *s) {
   }
 }
 
-// (E110, E111) Adds the mass of a particle, by its weights, to r->mass of its nodes, and its momentum there to the
-// velocities in out.
+// (E110, E111) Adds the mass of the particle with the stencil p, by its weights, to r->mass of its nodes, and its
+// momentum there to the velocities in `out`, which prepare() divides by mass.
 static void give_mass(cq_scene *s, cq_slice *out, const Placed *p) {
   const cq_reference *r = &s->reference;
   const real *state = (const real *)r->seen->data;
@@ -170,7 +170,7 @@ static void give_mass(cq_scene *s, cq_slice *out, const Placed *p) {
   }
 }
 
-// The stencil of the particle in a slot of a vector of cells: base node, body and weights.
+// The stencil of the particle in a slot of the vector of cells `cells`: base node, body and B-spline weights.
 static Placed placed_at(const cq_scene *s, const cq_cells *cells, const int32_t slot) {
   Placed p;
   p.slot = slot;
@@ -180,15 +180,15 @@ static Placed placed_at(const cq_scene *s, const cq_cells *cells, const int32_t 
   return p;
 }
 
-// Adds the volume of a particle, by its weights, to the numbers of its nodes in to {nodes}.
+// Adds the volume of the particle with the stencil p, by its weights, to its nodes in to {nodes}.
 static void give_volume(const cq_scene *s, const Placed *p, real *to) {
   const real volume = *slot_at((real *)s->arrangement->params, s->params, p->slot, CQ_PARAM_VOLUME);
   for (int k = 0; k < TOUCHED; k++) to[placed_node(p, k)] = to[placed_node(p, k)] + placed_weight(p, k) * volume;
 }
 
-// Sets r->carried, the mass of each node that takes part on the spatial grid, else 0, and the bits of these nodes in
-// r->nodes: those around which more than 0.02 of a cell is filled. One with less has few particles at the edge of its
-// reach, and moves far out for little strain of these.
+// Sets r->carried {nodes} to the mass of each node that takes part on the spatial grid, 0 for the others, and the bits
+// of these nodes in r->nodes: those around which more than 0.02 of a cell is filled. A node with less has few particles
+// at the edge of its reach, and moves far out for little strain of these. Does nothing without spatial particles.
 static void set_carriers(cq_scene *s) {
   static const double least = 0.02;
   cq_reference *r = &s->reference;
@@ -214,8 +214,8 @@ static void set_carriers(cq_scene *s) {
   }
 }
 
-// At the start of a rollout, from the particles in r->seen: sets where grids and particles are, kinds of cells, masses
-// of nodes (E110), and the state `out`: velocities of nodes (E111), displacements of 0.
+// At the start of a rollout, from the particles in r->seen: sets places of grids and particles, kinds of cells, masses
+// of nodes (E110), and the first state, in `out`: velocities of nodes (E111), displacements of 0.
 static void prepare(cq_scene *s, cq_slice *out) {
   cq_reference *r = &s->reference;
   set_origins(s);
@@ -246,8 +246,8 @@ static void prepare(cq_scene *s, cq_slice *out) {
 
 // ---- particles for readouts -----------------------------------------------------------------------------------------
 
-// (E114) Sets the particles (x, v, C and F) of a range in r->seen, from displacements and velocities of the nodes in
-// the state `in`; for readouts.
+// (E114) For readouts: sets the particles (x, v, C and F) of a range in r->seen, from displacements and velocities of
+// the nodes in the state `in`.
 static void observe(cq_scene *s, const cq_slice *in, int32_t range) {
   const cq_reference *r = &s->reference;
   for (int32_t k = r->cells_start[range]; k < r->cells_start[range + 1]; k++) LANES_EACH(h) {
@@ -278,14 +278,13 @@ static void observe(cq_scene *s, const cq_slice *in, int32_t range) {
 
 // ---- surfaces -------------------------------------------------------------------------------------------------------
 
-// Sets x {dim} to the place of a node in the state `in` [length]. node: its number among the nodes of all bodies, as in
-// cq_rim.
+// Sets x {dim} to the place of a node in the state `in` [length]. node: its number among all bodies' nodes.
 static void rim_node(const cq_scene *s, const cq_slice *in, int64_t node, double x[3]) {
   EACH(i) x[i] = (double)s_value(nodes_of(s, s->reference.rest, i)[node] + nodes_of(s, in->nodes, U + i)[node]);
 }
 
 // Sets r->rim_place: where the nodes at the surfaces of bodies are in the state `in`, and the edges of the cells around
-// them.
+// them, to find surfaces that meet.
 static void observe_rim(cq_scene *s, const cq_slice *in) {
   const cq_reference *r = &s->reference;
   for (int32_t k = 0; k < r->rim_count; k++) {

@@ -34,7 +34,7 @@ typedef struct cq_cells {
   int32_t viscous, forced;   // some material is viscous; some particle has a force
 } cq_cells;
 
-// The node of the cell in a lane, from 0 to 15.
+// The node of the cell in lane `lane`, 0 to 15, of a vector of cells.
 static inline int64_t cq_cells_node(const cq_cells *cells, int lane) {
   return cells->node[lane / CQ_REFERENCE_RUN] + lane % CQ_REFERENCE_RUN;
 }
@@ -82,26 +82,26 @@ typedef struct cq_reference {
   void *start;               // {chunks, dim * dim, 16} F at rest
   int32_t started;           // some F at rest is not the identity
 
-  // {dim, nodes} of nodes beside particles on the spatial grid (../carrier.inl), else NULL: places, velocities, and by
-  // what velocity places go beside them; backward what the last one gets
+  // {dim, nodes} of nodes beside particles on the spatial grid (../carrier.inl), else NULL: places, velocities, and the
+  // velocity by which places move beside these; backward its gradient
   void *node_place, *node_velocity, *node_shift;
   void *carried;             // {nodes} mass of those that take part there, else 0
   int32_t *node_base;        // {nodes, 3} base cells there: x, y (0 in 2D), last axis
 
-  void *slab[CQ_BLOCKS_MAX];           // of each range: forces, or what adjoints give; see stencil.inl
+  void *slab[CQ_BLOCKS_MAX];           // scatter buffer of each range: forces, or gradients; see stencil.inl
 
-  // of implicit steps: the state before the running step, and that which a vector leads to, with the vector
+  // of implicit steps: the state before the running step, and the state that a vector of velocities leads to
   const struct cq_slice *from;
   struct cq_slice *moved;
 
   struct cq_slice *first;    // the first state of a rollout that began with the values of particles; NULL: none did
 
-  // particles of the live state, for readouts, and the engine step they were made at, -1 for none
+  // particles of the present state, for readouts, and the engine step they were made at, -1 for none
   struct cq_slice *seen;
   int64_t seen_step;
 
   // backward; reals
-  void *adj;                 // {2 dim, nodes} of the live state
+  void *adj;                 // {2 dim, nodes} of the present state
   void *force_adj;           // {dim, nodes} dL/d(force) of the running step
   void *mass_adj, *rest_adj; // {nodes}, {dim, nodes}
   void *fraction_adj, *place_adj, *start_adj;   // as fraction, place and start
@@ -122,8 +122,8 @@ typedef struct cq_reference_kernels {
   void (*observe)(struct cq_scene *s, const struct cq_slice *in, int32_t range);   // particles to seen
   void (*observe_rim)(struct cq_scene *s, const struct cq_slice *in);              // to rim_place
 
-  // Backward: adj of out becomes adj of in, but for what the slabs hold. given: vector fields that they hold before, or
-  // after; displacements alone, or velocities too
+  // Backward: adj of out becomes adj of in, but for gradients in the slabs. given: vector fields that the slabs hold
+  // before (move_adj) or after (forces_adj); 1, of displacements; 2, of velocities too
   void (*move_adj)(struct cq_scene *s, const struct cq_slice *in, const struct cq_slice *out, const void *record,
                    int32_t block, int32_t given);
   void (*forces_adj)(struct cq_scene *s, const struct cq_slice *in, int32_t range, int32_t given);
@@ -135,7 +135,7 @@ typedef struct cq_reference_kernels {
   void (*volume_adj)(struct cq_scene *s, int32_t range); // gradients of constants to those of volumes
   void (*complete)(struct cq_scene *s);                  // adj of the first state to the user's gradients
 
-  // Beside particles on the spatial grid move is in two parts, before and after that changes velocities of nodes.
+  // Beside particles on the spatial grid `move` has two parts, before and after that grid changes velocities of nodes.
   void (*move_places)(struct cq_scene *s, const struct cq_slice *in, int32_t block);
   void (*move_free)(struct cq_scene *s, const struct cq_slice *in, void *record, int32_t block);
   void (*move_held)(struct cq_scene *s, const struct cq_slice *in, struct cq_slice *out, void *record, int32_t block,
@@ -154,10 +154,11 @@ typedef struct cq_reference_kernels {
   void (*give_points_adj)(struct cq_scene *s);   // what the forces of points give places on the grid, by force_adj
 } cq_reference_kernels;
 
-// Makes the reference grids of a scene for undeformed positions {n, dim}, and the order of its particles on them; the
-// number of chunks may change. CQ_OK, CQ_MEMORY, or an error of a body.
+// Makes the layout of a scene's reference grids for undeformed positions {n, dim}: grids, and the order of particles on
+// them. The number of chunks may change. CQ_OK, CQ_MEMORY, or an error of a body.
 cq_status cq_reference_layout(struct cq_scene *s, const double *positions);
-// Allocates what a layout needs beside it. CQ_OK or CQ_MEMORY.
+// Allocates the arrays of reference grids whose sizes follow from their layout. Slabs of a differentiable scene hold
+// two vector fields: backward the gradients of displacements and of velocities. CQ_OK or CQ_MEMORY.
 cq_status cq_reference_reserve(struct cq_scene *s);
 // Frees the reference grids of a scene.
 void cq_reference_destroy(struct cq_scene *s);
@@ -168,35 +169,40 @@ extern const double cq_checked_way;
 
 // Parts of a step that those with particles on the spatial grid (carried.c) have too.
 
-// Makes room for what a record keeps of nodes; s->nodes_record points to it, or is NULL without a record. CQ_OK or
-// CQ_MEMORY.
+// Makes room in a step's record for the velocities of nodes that its adjoint needs beside the states, with walls, pins
+// or both grids. s->nodes_record points to them, or is NULL where record is NULL. CQ_OK or CQ_MEMORY.
 cq_status cq_reference_reserve_record(struct cq_scene *s, struct cq_step_record *record);
-// Sets the forces between surfaces that are near each other (E117, E120), by one worker. CQ_OK, CQ_MEMORY, or
-// CQ_UNSTABLE with s->health where two have passed into each other.
+// (E117, E120) By one worker: sets the forces between surfaces that are near each other in the state `in` (r->push).
+// CQ_OK, CQ_MEMORY, or CQ_UNSTABLE with s->health where two have passed into each other.
 cq_status cq_reference_repel(struct cq_scene *s, const struct cq_slice *in);
-// By all workers: sets the forces of cables and chambers on their particles in the state `in`.
+// By all workers: sets the forces of cables and pressure chambers on their particles in the state `in`; the first
+// worker computes them.
 void cq_reference_pull_cables(struct cq_scene *s, cq_worker *worker, const struct cq_slice *in);
-// By all workers: adds to the gradients of the places of nodes, of signals and of constants of cables what the
-// gradients of forces on particles give them.
+// Adjoint of cq_reference_pull_cables, by all workers: from the gradients of forces on particles, adds to those of the
+// places of nodes, of signals and of constants of cables. in: the state whose places the cables had.
 void cq_reference_pull_cables_adj(struct cq_scene *s, cq_worker *worker, const struct cq_slice *in);
 // By all workers, after an engine step: CQ_OK, CQ_MEMORY, or CQ_UNSTABLE with s->health if two surfaces have met or a
-// particle has left the world. step: for s->health.
+// particle has left the world, which is looked for if a surface is near the world's edge. step: for s->health.
 cq_status cq_reference_check_surfaces(struct cq_scene *s, cq_worker *worker, int64_t step);
-// Sets s->health to the first particle that shows why a step failed.
+// Sets s->health to the first particle that shows why a step failed: in the state before it if one is inverted, else in
+// the state after, if one is not finite or has left the world.
 void cq_reference_find_culprit(struct cq_scene *s);
-// The number of vector fields that the adjoint of forces leaves in the slabs: 1, gradients of displacements, or 2, of
+// The number of vector fields that the adjoint of forces scatters to nodes: 1, gradients of displacements, or 2, of
 // velocities too, where a material is viscous.
 int32_t cq_reference_fields_given(const struct cq_scene *s);
-// By all workers: adds the `given` vector fields in the slabs to the adjoint of the nodes.
+// By all workers: adds what ranges have scattered to their slabs to the adjoint of the nodes. given: vector fields that
+// the slabs hold, 1 (displacements) or 2 (velocities too).
 void cq_reference_collect(struct cq_scene *s, cq_worker *worker, int32_t given);
 
 // The work on reference grids of a step on both grids: bring before the pass over nodes of the spatial grid, take after
 // it. By all workers. in: the state before the step; found: what each range or block finds wrong.
 
-// Computes forces, and scatters the mass and momentum of nodes to the spatial grid. CQ_OK, or the error of the forces
-// between surfaces.
+// Before the spatial grid's pass over nodes, by all workers: computes the forces on reference nodes, and scatters their
+// mass and momentum to the spatial grid. in: the state before the step; found: of each range. CQ_OK, or the error of
+// the forces between surfaces.
 cq_status cq_carriers_bring(struct cq_scene *s, cq_worker *worker, const struct cq_slice *in, struct cq_found *found);
-// Takes velocities of nodes from the spatial grid, and sets the next state `out`.
+// After the spatial grid's pass over nodes, by all workers: takes velocities of reference nodes from the spatial grid,
+// and sets the state `out` after the step. found: of each block.
 void cq_carriers_take(struct cq_scene *s, cq_worker *worker, const struct cq_slice *in, struct cq_slice *out,
                       struct cq_found *found);
 // Reverses one engine step in which both grids take part, the spatial one and the reference grids. given: the number of
@@ -204,33 +210,38 @@ void cq_carriers_take(struct cq_scene *s, cq_worker *worker, const struct cq_sli
 // the error of the forces between surfaces.
 cq_status cq_carriers_reverse(struct cq_scene *s, cq_worker *worker, const struct cq_step_record *record,
                               int32_t given);
-// Sets s->partial[block] to the box of the base cells, on the spatial grid, of a block of reference nodes in the state
-// `in`, or marks there that a node is outside of the world. Sorting needs it.
+// Sets s->partial[block] to the box of the spatial grid's cells (base cells of stencils) around a block of reference
+// nodes in the state `in`, or marks there that a node is outside of the world. Sorting needs it.
 void cq_carriers_find(struct cq_scene *s, const struct cq_slice *in, int32_t block);
 
 // What the calls of scene.h do for a scene with steps on a reference grid.
 
-// By one worker: makes the layout for the positions of the rollout, if it is for others, and the first order and slice,
-// empty. CQ_OK, CQ_MEMORY, or an error of the layout.
+// By one worker, at the start of a rollout: makes a layout, if the rollout's positions are not those of the present
+// one, the first order of particles (arrangement), and an empty first state (slice). CQ_OK, CQ_MEMORY, or an error of
+// the layout.
 cq_status cq_reference_begin(struct cq_scene *s);
-// By all workers: loads the first state, particles and nodes. CQ_OK.
+// By all workers, after cq_reference_begin: loads the first state from the user's values: particles, then nodes. CQ_OK.
 cq_status cq_reference_load(struct cq_scene *s, cq_worker *worker);
-// By one worker: makes first the live state, as it was when a rollout began with the same values.
+// By one worker, in place of loading: makes r->first, kept from an earlier rollout with the same values, the scene's
+// present state.
 void cq_reference_begin_again(struct cq_scene *s);
-// Copies what prepare sets of reference grids from a scene with the same particles, constants and F at rest.
+// Copies what prepare() computes for reference grids, places, weights and masses, from another scene, `from`, with the
+// same particles, constants and F at rest.
 void cq_reference_copy(struct cq_scene *s, const struct cq_scene *from);
-// By all workers: makes one control step, after its actuation is loaded. records {substeps}: NULL, or takes what the
-// adjoint needs. CQ_UNSTABLE leaves s->health.
+// By all workers: runs the engine steps of one control step on reference grids, after its actuation is loaded. records
+// {substeps}: NULL, or takes what the adjoint needs. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE, which leaves s->health.
 cq_status cq_reference_advance(struct cq_scene *s, cq_worker *worker, struct cq_step_record *records);
-// By all workers: reverses the recorded engine steps of a control step. CQ_OK, or the error of a step's adjoint.
+// By all workers: reverses the recorded engine steps of a control step, the last first. records {substeps}. CQ_OK, or
+// the error of a step's adjoint.
 cq_status cq_reference_reverse(struct cq_scene *s, cq_worker *worker, const struct cq_step_record *records);
-// By one worker: sets the adjoint of the nodes and the gradients on reference grids to zero.
+// By one worker, before a backward pass: sets the adjoint of the nodes and the gradients on reference grids to zero.
 void cq_reference_begin_adjoint(struct cq_scene *s);
-// By all workers: adds what readouts have given to the adjoint of particles to that of the nodes.
+// By all workers: adds the gradients of particles that readouts have left in s->adj to the adjoint of the nodes.
 void cq_reference_settle_adjoint(struct cq_scene *s, cq_worker *worker);
-// By all workers, at the first state: turns adjoints into the user's gradients, but for those of walls and gravity.
+// By all workers, at the end of the backward pass, at the first state: turns adjoints into the user's gradients, but
+// for those of walls and gravity.
 void cq_reference_finish(struct cq_scene *s, cq_worker *worker);
-// By all workers: sets the particles that readouts see to those of the live state, if they are not.
+// By all workers: sets r->seen, the particles that readouts see, to those of the present state, if they are not.
 void cq_reference_observe(struct cq_scene *s, cq_worker *worker);
 
 #endif

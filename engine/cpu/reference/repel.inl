@@ -1,7 +1,7 @@
-// repel: surfaces that are near push each other apart, and rub on each other (physics/collision.inl).
+// repel: forces between surfaces of bodies that are near each other: repulsion and friction (physics/collision.inl).
 
-// Sets r->rim_at to where the surface nodes are in a state, and finds the pairs that are near anew if they have moved
-// too far. CQ_OK or CQ_MEMORY.
+// Sets r->rim_at {rim_count, dim} to where the nodes at the surfaces of bodies are in the state `in`, and searches for
+// near pairs again if some node has moved far enough. CQ_OK or CQ_MEMORY.
 static cq_status place_rims(cq_scene *s, const cq_slice *in) {
   cq_reference *r = &s->reference;
   for (int32_t k = 0; k < r->rim_count; k++) {
@@ -12,20 +12,21 @@ static cq_status place_rims(cq_scene *s, const cq_slice *in) {
   return cq_near_update(&r->near, s->model, r->rim, r->rim_at, r->rim_count);
 }
 
-// Component i of where a node is in a state.
+// Component i of the place of a node in the state `in`: its undeformed place plus its displacement.
 CQ_INLINE wide place_of_rim(const cq_scene *s, const cq_slice *in, const int64_t node, const int i) {
   return (wide)nodes_of(s, s->reference.rest, i)[node] + (wide)nodes_of(s, in->nodes, U + i)[node];
 }
 
-// Sets the relative velocity of two surface nodes a and b in c, and c->slow, by which friction is smoothed (E120).
+// Sets c->speed to the relative velocity of two surface nodes a and b in the state `in`, and c->slow, by which their
+// friction is smoothed (E120).
 static void speed_of_pair(const cq_scene *s, const cq_slice *in, const int64_t a, const int64_t b, Collision *c) {
   const real *inverse = (const real *)s->reference.inverse;
   EACH(i) c->speed[i] = (wide)nodes_of(s, in->nodes, W + i)[a] - (wide)nodes_of(s, in->nodes, W + i)[b];
   c->slow = (wide)(COLLISION_SHARES * s->model->dt) * ((wide)inverse[a] + (wide)inverse[b]);
 }
 
-// Sets a, b to the nodes of pair k of the list, and c to what their collision is computed from. 1, or 0 if they are
-// not near.
+// Sets a, b to the nodes of near pair k of r->near, and c to what their repulsion and friction are computed from.
+// Returns 1, or 0 if they are too far from each other in the state `in` to push.
 static int near_pair(const cq_scene *s, const cq_slice *in, const int32_t k, int64_t *a, int64_t *b, Collision *c) {
   const cq_reference *r = &s->reference;
   const cq_rim *first = &r->rim[r->near.pair[2 * k]], *second = &r->rim[r->near.pair[2 * k + 1]];
@@ -40,8 +41,8 @@ static int near_pair(const cq_scene *s, const cq_slice *in, const int32_t k, int
   return 1;
 }
 
-// (E117, E120) Sets r->push to the forces between surfaces that are near in the state `in`, and r->meet to two surface
-// nodes that are inside of each other, -1 if there are none. CQ_OK or CQ_MEMORY.
+// (E117, E120) Sets r->push to the forces between surfaces that are near in the state `in`, and r->meet to the indices
+// in r->rim of two nodes whose surfaces are inside of each other, -1 if there are none. CQ_OK or CQ_MEMORY.
 static cq_status repel(cq_scene *s, const cq_slice *in) {
   cq_reference *r = &s->reference;
   const cq_status status = place_rims(s, in);
@@ -69,7 +70,7 @@ static cq_status repel(cq_scene *s, const cq_slice *in) {
 }
 
 #if !defined(CQ_REAL_DUAL)
-// (E128) From the gradient of a pair's friction, adds to those of velocities and masses of its nodes a and b.
+// (E128) From the gradient of the friction of two surface nodes a and b, adds to those of their velocities and masses.
 static void rubbing_adj(cq_scene *s, const CollisionGrad *grad, const int64_t a, const int64_t b) {
   cq_reference *r = &s->reference;
   const real *inverse = (const real *)r->inverse;
@@ -84,8 +85,8 @@ static void rubbing_adj(cq_scene *s, const CollisionGrad *grad, const int64_t a,
   mass[b] -= (real)(by_inverse * (double)inverse[b] * (double)inverse[b]);
 }
 
-// (E118, E128) Adjoint of repel: from r->force_adj, adds to the adjoint of displacements and velocities, and to the
-// gradients of masses and undeformed places. CQ_OK or CQ_MEMORY.
+// (E118, E128) Adjoint of repel: from r->force_adj, adds to r->adj, the adjoint of displacements and velocities, and to
+// the gradients of masses and undeformed places. in: the state of repel. CQ_OK or CQ_MEMORY.
 static cq_status repel_adj(cq_scene *s, const cq_slice *in) {
   cq_reference *r = &s->reference;
   const int64_t nodes = r->node_count;

@@ -16,7 +16,7 @@ typedef struct {
   int32_t points;                     // of its path
 } Cable;
 
-// (E60) The length at which a cable with its signal u is just taut: max(0, R (offset + slope u)).
+// (E60) The length at which a cable with the signal u = c->signal is just taut: max(0, R (offset + slope u)).
 CQ_INLINE wide cable_free_length(const Cable *c) {
   const wide length = c->length * (c->offset + c->slope * c->signal);
   return length > 0 ? length : length - length;
@@ -31,7 +31,8 @@ CQ_INLINE void cable_free_length_adj(const Cable *c, Cable *grad, const wide gra
   grad->signal += c->slope * c->length * grad_length;
 }
 
-// The unit vector e of the segment from point a to point b; returns the segment's length. e is 0 where that is 0.
+// Sets e to the unit vector from point a to point b, a segment of a cable's path; returns the segment's length. e is 0
+// where the length is 0.
 CQ_INLINE wide cable_segment(const wide *a, const wide *b, wide e[CQ_DIM]) {
   wide square = 0;
   EACH(i) {
@@ -94,8 +95,8 @@ CQ_RARE wide cable_energy(const Cable *c, const wide *x) {
   return stretch > 0 ? 0.5 * c->stiffness * stretch * stretch : stretch - stretch;
 }
 
-// The derivative dL/dT of the loss by the tension of one segment: h.e. Sets h = dL/df_s - dL/df_s+1; grad_force points
-// to dL/df_s of the segment's first point, that of the second follows.
+// The derivative dL/dT of the loss by the tension of one segment, h.e, e its unit vector. Sets h = dL/df_s - dL/df_s+1;
+// grad_force points to dL/df_s of the segment's first point, followed by that of its second.
 CQ_INLINE wide cable_worth(const wide *grad_force, const wide e[CQ_DIM], wide h[CQ_DIM]) {
   wide sum = 0;
   EACH(i) {
@@ -122,8 +123,8 @@ CQ_RARE void cable_pull(const Cable *c, const wide *x, wide *force) {
   }
 }
 
-// (E65) Adjoint of cable_pull: adds to the gradients of the cable's constants and signal and of its points, from
-// grad_force. share {n}: memory to work in; it holds T_s / T_0 of each segment.
+// (E65) Adjoint of cable_pull: adds the gradients of the cable's constants and signal to grad, of the points to grad_x,
+// from grad_force. share {n}: memory to work in; it holds T_s / T_0 of each segment.
 CQ_RARE void cable_pull_adj(const Cable *c, const wide *x, Cable *grad, wide *grad_x, const wide *grad_force,
                             wide *share) {
   const wide stretch = cable_stretch(c, x);
@@ -139,7 +140,7 @@ CQ_RARE void cable_pull_adj(const Cable *c, const wide *x, Cable *grad, wide *gr
   const wide grad_stretch = c->stiffness * grad_tension;
   grad->stiffness += stretch * grad_tension;
   cable_free_length_adj(c, grad, -grad_stretch);
-  // from the last segment to the first: grad_share is what all shares from this one on are worth to it
+  // from the last segment to the first: grad_share is the derivative by this segment's share, through all later ones
   wide grad_share = 0;
   EACH(i) carried[i] = 0;
   for (int32_t s = c->points - 2; s >= 0; s--) {

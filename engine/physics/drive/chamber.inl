@@ -1,6 +1,6 @@
 // chamber: a pressure in a closed chamber pushes its surface by p dV/dx (E64), V the volume that the surface encloses.
-// Its points x {n, CQ_DIM} are carried by particles, and its faces are lines in the plane and triangles in space, by
-// their points, turned so that V is positive. Net force and moment are zero, because V does not change where the
+// Its points x {n, CQ_DIM} are carried by particles. Its faces, lines in the plane and triangles in space, are given by
+// their points, in an order that makes V positive. Net force and moment are zero, because V does not change where the
 // surface is moved or turned; and there is an energy, -p V.
 //
 //       b             V = sum over faces of  a x b / 2   in the plane
@@ -16,8 +16,8 @@ typedef struct {
   int32_t faces;
 } Chamber;
 
-// The gradient of a chamber's volume by point k of one face; at holds the CQ_DIM points of the face. It does not
-// depend on point k itself.
+// Sets grad to the gradient of a chamber's volume by point k (0 to CQ_DIM - 1) of one face. at: the CQ_DIM points of
+// the face. The gradient does not depend on point k itself.
 CQ_INLINE void chamber_slope(const wide *const at[CQ_DIM], const int k, wide grad[CQ_DIM]) {
 #if CQ_DIM == 2
   const wide *other = at[1 - k];
@@ -32,8 +32,8 @@ CQ_INLINE void chamber_slope(const wide *const at[CQ_DIM], const int k, wide gra
 #endif
 }
 
-// Sets at to the points of the face of a corner, out of x {n, CQ_DIM}; returns which of them the corner is. A corner
-// is counted through all faces: face * CQ_DIM + point.
+// Sets at to the points of the face of a corner, out of x {n, CQ_DIM}; returns which of them the corner is, 0 to CQ_DIM
+// - 1. Corners are counted over all faces: face * CQ_DIM + point.
 CQ_INLINE int chamber_points(const Chamber *c, const int32_t corner, const wide *x, const wide *at[CQ_DIM]) {
   const int32_t *point = c->face + corner / CQ_DIM * CQ_DIM;
   EACH(k) at[k] = x + point[k] * CQ_DIM;
@@ -52,7 +52,7 @@ CQ_RARE wide chamber_energy(const Chamber *c, const wide *x) {
   return -c->pressure * volume;
 }
 
-// (E64) Adds p dV/dx by one corner of one face to force, the force on the corner's point.
+// (E64) Adds p dV/dx by one corner of one face (chamber_points) to force, the force on the corner's point.
 CQ_INLINE void chamber_corner(const Chamber *c, const int32_t corner, const wide *x, wide force[CQ_DIM]) {
   wide grad[CQ_DIM];
   const wide *at[CQ_DIM];
@@ -61,8 +61,8 @@ CQ_INLINE void chamber_corner(const Chamber *c, const int32_t corner, const wide
   EACH(i) force[i] += c->pressure * grad[i];
 }
 
-// (E66) Adjoint of chamber_corner, for one corner, with g = grad_force = dL/dforce of all points: dL/dp += g.dV/dx,
-// and into grad_x, that of the corner's point, dL/dx += p d2V/dx2 g, which is symmetric.
+// (E66) Adjoint of chamber_corner, with g = grad_force {n, CQ_DIM} = dL/dforce of all points: adds g.dV/dx to dL/dp,
+// and p d2V/dx2 g, whose second derivative is symmetric, to grad_x, dL/dx of the corner's point.
 CQ_INLINE void chamber_corner_adj(const Chamber *c, const int32_t corner, const wide *x, wide *grad_pressure,
                                   wide grad_x[CQ_DIM], const wide *grad_force) {
   wide grad[CQ_DIM];

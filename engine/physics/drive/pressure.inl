@@ -1,7 +1,7 @@
 // pressure: a pressure that follows a surface, at one particle. Nanson's formula makes its deformed area vector of the
 // undeformed one: n a = J F^-T N A = cof(F) N A, N out of the solid.
 
-// (E63) Adds the force of a pressure on the surface of a particle: force -= cof(F) h, h = p N A, N A its undeformed
+// (E63) Adds the force of a pressure on a particle at an open surface: force -= cof(F) h, h = p N A, N A its undeformed
 // area vector, outward.
 CQ_INLINE void pressure_force(const Real f[CQ_DIM][CQ_DIM], const Real h[CQ_DIM], Real force[CQ_DIM]) {
   Real cofactor[CQ_DIM][CQ_DIM];

@@ -20,9 +20,9 @@ static const cq_law drucker_prager_law = {
     .modulus = lame_modulus};
 #endif
 
-// (E45) The energy density of the elastic F, that of Hencky.
+// (E45) The energy density of the elastic F, Hencky's.
 CQ_INLINE Real drucker_prager_energy(const MaterialPoint *at) { return hencky_energy(at); }
-// (E45) Sets p to P = dpsi/dF of the elastic F, that of Hencky.
+// (E45) Sets p to P = dpsi/dF of the elastic F, by Hencky's law.
 CQ_INLINE void drucker_prager_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) { hencky_stress(at, p); }
 // Sets dp to the change of P by a change df of the elastic F.
 CQ_INLINE void drucker_prager_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM],
@@ -57,8 +57,8 @@ CQ_INLINE void sine_cosine(const Real x, Real *sine, Real *cosine) {
   *cosine = c;
 }
 
-// (E47) Drucker and Prager's yield test of a particle with trial strains h: sets y, the terms of the yield surface,
-// and flow, by which the strains change. flow->over <= 0: the particle is elastic.
+// (E47) Yield test of Drucker and Prager for a particle with trial strains h: sets y, the terms of the yield surface,
+// and flow, the strains after the return to it. flow->over <= 0: nothing changes.
 CQ_RARE void sand_flow(const MaterialPoint *at, const Hencky *h, SandYield *y, Flow *flow) {
   const Real mu = at->c[LAME_MU], cohesion = at->c[SAND_COHESION], one = mu * (real)0 + (real)1;
   sine_cosine(at->c[SAND_ANGLE], &y->sine, &y->cosine);
@@ -79,8 +79,8 @@ CQ_RARE void sand_flow(const MaterialPoint *at, const Hencky *h, SandYield *y, F
   flow->over = r_pick(y->excess, one, r_pick(y->cone, one, at->internal[0]));
 }
 
-// Adds to the gradients of angle, cohesion, mu and lambda in grad->c, from those of b (grad_excess), A (grad_slope)
-// and the strain at the tip of the cone (grad_tip).
+// Adds to the gradients of angle, cohesion, mu and lambda in grad->c, from the gradients of b (grad_excess), of A
+// (grad_slope) and of the strain at the tip of the cone (grad_tip).
 CQ_INLINE void sand_yield_grad(const MaterialPoint *at, MaterialPoint *grad, const SandYield *y, const Real grad_excess,
                               const Real grad_slope, const Real grad_tip) {
   const Real cohesion = at->c[SAND_COHESION], per = grad_tip / (y->stiffness * y->sine),
@@ -107,8 +107,8 @@ CQ_INLINE void drucker_prager_update(MaterialPoint *at) {
   at->internal[0] = r_pick(y.excess, y.trace - flow.sum, at->c[LAME_MU] * (real)0);
 }
 
-// Adjoint of drucker_prager_update; at: before it. grad->f and grad->internal: after the update on entry, before it on
-// return. Adds to the gradients of constants.
+// Adjoint of drucker_prager_update; at: the particle before the update. grad->f and grad->internal: on entry gradients
+// of the values after the update, on return of those before it. Adds to the gradients of constants.
 CQ_INLINE void drucker_prager_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
   Hencky h;
   SandYield y;

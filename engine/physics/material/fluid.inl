@@ -2,14 +2,13 @@
 // beside it (viscous.inl). In 2D J is the ratio of areas.
 //   p = K / gamma (J^-gamma - 1), psi with d psi / dJ = -p, P = -p cof(F)                                         (E40)
 // gamma = 7 is water's; gamma = 1 is linear in the density.
-// After a step F <- J^(1/dim) I, so that nothing of F but the volume is kept, and J is at most where
-// the tension -p is the largest
-// that the fluid bears: it cavitates, and what it expands further is forgotten.                                   (E41)
+// After a step F <- J^(1/dim) I, so that of F the volume alone is kept. J is at most J_max, where the tension -p is the
+// largest that the fluid bears: beyond, it cavitates, and further expansion is forgotten.                         (E41)
 
 enum { FLUID_BULK, FLUID_EXPONENT, FLUID_TENSION, FLUID_COUNT };
 
 #if defined(CQ_LAW_TABLE)
-// The bulk modulus K [stress], an upper bound on rho c^2 of sound at rest.
+// The bulk modulus K [stress] out of slot, the law's constants: an upper bound on rho c^2 of sound at rest.
 static double fluid_modulus(const cq_material *material, const double *slot) {
   (void)material;
   return slot[FLUID_BULK];
@@ -23,8 +22,8 @@ CQ_INLINE Real fluid_power(const MaterialPoint *at, const Real jac) {
   return r_exp(-(at->c[FLUID_EXPONENT] * r_log(jac)));
 }
 
-// (E40) gamma psi / K = J - 1 - x exp_apart(a x, 0), x = log J, a = 1 - gamma, the energy of compression from J = 1.
-// At gamma = 1 the last term is log J.
+// (E40) The energy of compression from J = 1 without its factor: gamma psi / K = J - 1 - x exp_apart(a x, 0), x = log
+// J, a = 1 - gamma. At gamma = 1 the last term is log J.
 CQ_INLINE Real fluid_work(const MaterialPoint *at, const Real jac) {
   const Real x = r_log(jac), a = (real)1 - at->c[FLUID_EXPONENT];
   return jac - (real)1 - x * exp_apart(a * x, x * (real)0);
@@ -80,8 +79,8 @@ typedef struct {
   Real x, log_x, jac;
 } FluidCap;
 
-// (E41) The J at which a fluid cavitates, by its tension, exponent and bulk modulus, and the terms that its
-// derivatives need. Where x <= 0 the fluid bears any tension, and jac is 1 but no bound: ask fluid_excess.
+// (E41) The J at which a fluid cavitates, from its tension, exponent and bulk modulus, and the terms that its
+// derivatives need. Where x <= 0 the fluid bears any tension: jac is then 1 and no bound, and fluid_excess tells so.
 CQ_INLINE FluidCap fluid_cap(const MaterialPoint *at) {
   FluidCap cap;
   cap.x = (real)1 - at->c[FLUID_EXPONENT] * at->c[FLUID_TENSION] / at->c[FLUID_BULK];
@@ -90,7 +89,7 @@ CQ_INLINE FluidCap fluid_cap(const MaterialPoint *at) {
   return cap;
 }
 
-// J minus the J at which the fluid cavitates; above 0 it has expanded further. Below or at 0 for a fluid that never
+// J minus the J at which the fluid cavitates: above 0 where it has expanded further. At most 0 for a fluid that never
 // cavitates.
 CQ_INLINE Real fluid_excess(const FluidCap *cap, const Real jac) { return r_pick(cap->x, jac - cap->jac, cap->x); }
 
@@ -114,8 +113,8 @@ CQ_INLINE void fluid_update(MaterialPoint *at) {
   EACH(i) EACH(j) at->f[i][j] = r_pick(jac, side * (real)(i == j), at->f[i][j]);
 }
 
-// Adjoint of fluid_update; at: before it. grad->f: of F after it on entry, before it on return. Adds to the gradients
-// of K, gamma and tension.
+// Adjoint of fluid_update; at: the particle before the update. grad->f: on entry the gradient of F after the update, on
+// return of F before it. Adds to the gradients of K, gamma and tension.
 CQ_INLINE void fluid_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
   Real cof[CQ_DIM][CQ_DIM];
   mat_cofactor(at->f, cof);

@@ -102,8 +102,8 @@ CQ_INLINE Real flow_strain(const Hencky *h, const Flow *flow, const int i) {
 }
 
 // First half of the adjoint of a flow, before flow_update_adj: sets grad to the gradients of the flow's scale and sum,
-// and of the strains at held scale and sum, from grad_f, that of F after the flow. The law then turns scale and sum
-// into gradients of strains and of its variables.
+// and of the strains at constant scale and sum, from grad_f, the gradient of F after the flow. The law then turns scale
+// and sum into gradients of strains and of its variables.
 CQ_RARE void flow_grad(const Hencky *h, const Flow *flow, const Real grad_f[CQ_DIM][CQ_DIM], FlowGrad *grad) {
   Real t[CQ_DIM][CQ_DIM], m[CQ_DIM][CQ_DIM], along[CQ_DIM], mean = h->sum * (real)0;
   mat_mul_tn(h->of.u, grad_f, t);
@@ -122,7 +122,8 @@ CQ_INLINE void flow_size_grad(const Hencky *h, const Real grad_size, FlowGrad *g
   EACH(i) grad->strain[i] += share * h->dev[i];
 }
 
-// (E45) Sets F to U diag(exp e') V^T, e' the strains after the flow, in place. F stays as it is where flow->over <= 0.
+// (E45) After a step: sets F to U diag(exp e') V^T, e' the strains after the flow, in place. F stays as it is where
+// flow->over <= 0.
 CQ_RARE void flow_update(MaterialPoint *at, const Hencky *h, const Flow *flow) {
   Real stretch[CQ_DIM], f[CQ_DIM][CQ_DIM];
   EACH(i) stretch[i] = r_exp(flow_strain(h, flow, i));
@@ -130,8 +131,8 @@ CQ_RARE void flow_update(MaterialPoint *at, const Hencky *h, const Flow *flow) {
   EACH(i) EACH(j) at->f[i][j] = r_pick(flow->over, f[i][j], at->f[i][j]);
 }
 
-// Second half of the adjoint of a flow. grad_f: of F after the flow on entry, before it on return. grad: what
-// flow_grad and the law have set.
+// Second half of the adjoint of a flow. grad_f: on entry the gradient of F after the flow, on return of F before it.
+// grad: the gradients that flow_grad and the law have set.
 CQ_RARE void flow_update_adj(const Hencky *h, const Flow *flow, const FlowGrad *grad, Real grad_f[CQ_DIM][CQ_DIM]) {
   SingularSlopes slopes;
   Real strain[CQ_DIM], along[CQ_DIM], pairs[CQ_DIM][CQ_DIM], own[CQ_DIM][CQ_DIM];

@@ -59,9 +59,9 @@ CQ_INLINE void invariants_stress(const Invariants *of, const int second, const I
   }
 }
 
-// Sets dp to the change of P by a change df of F with W_1, W_2 and U' held, by each invariant's own curvature:
+// Sets dp to the change of P by a change df of F with W_1, W_2 and U' constant, by each invariant's own curvature:
 //   d(dI1/dF) = 2 root dF + 2 droot F - 2/3 (dI1/J - I1 dJ/J^2) cof - 2/3 I1/J dcof, and likewise of I2
-// What a law adds for their change is dW_1 dI1/dF + dW_2 dI2/dF + dU' cof.
+// The law adds dW_1 dI1/dF + dW_2 dI2/dF + dU' cof for their change.
 CQ_INLINE void invariants_stress_derivative(const Real f[CQ_DIM][CQ_DIM], const Invariants *of, const int second,
                                             const InvariantSlopes *w, const Real df[CQ_DIM][CQ_DIM],
                                             Real dp[CQ_DIM][CQ_DIM]) {
@@ -94,9 +94,9 @@ CQ_INLINE void invariants_stress_derivative(const Real f[CQ_DIM][CQ_DIM], const 
 }
 
 #if CQ_DIM == 2
-// (E56) P_zz of plane strain of a law psi = W + U(J), where W is isochoric in space. The trace of its Kirchhoff stress
-// in space is 3 J U', and the part of that trace in the plane is <P, F>. P_zz is the difference, since plane strain
-// holds F_zz at 1. K is the constant `bulk` of the law.
+// (E56) P_zz in plane strain of a law psi = W + U(J), where W is isochoric in 3D. The trace of its Kirchhoff stress in
+// 3D is 3 J U', and the part of that trace in the plane is <P, F>; P_zz is the difference, since F_zz = 1. bulk: the
+// index in at->c of the law's bulk modulus.
 CQ_RARE Real isochoric_piola_zz(const MaterialPoint *at, const int bulk) {
   Real p[CQ_DIM][CQ_DIM];
   const Real jac = mat_det(at->f);

@@ -41,18 +41,18 @@ const cq_law *cq_law_of(int32_t kind);
 
 // Has the law a slot for the modulus of the Bonet-Wood term (E10)? 1 yes, 0 no.
 int cq_law_is_volumetric(const cq_law *law);
-// Is the law elastic at finite strain, so that Maxwell branches may stand beside it? 1 yes, 0 no.
+// Is the law of a kind elastic at finite strain, so that Maxwell branches may stand beside it? 1 yes, 0 no.
 int cq_law_is_hyperelastic(int32_t kind);
 
-// Sets slot to the constants of a material, a cq_field or CQ_SLOT_... each: viscosity and Maxwell branches first
+// Sets slot to the constants that a material has, each a cq_field or CQ_SLOT_...: viscosity and Maxwell branches first
 // (material_extras), then those of the law. Returns how many there are.
 int32_t cq_material_slots(const cq_material *material, int32_t slot[CQ_SLOTS_MAX]);
 // The number of internal variables of a particle, in `dim` dimensions: those of Maxwell branches and of the law.
 int32_t cq_material_internals(const cq_material *material, int32_t dim);
 // Do F or the internal variables of a material change after a step (material_update)? 0 no, another number yes.
 int cq_material_updates(const cq_material *material);
-// CQ_OK if the constants of a particle are good together, else CQ_INVALID and a sentence that names the particle.
-// slot: all slots of the material; particle: its number from 1.
+// CQ_OK if the constants of a particle are allowed together, else CQ_INVALID and a sentence that names the particle.
+// slot: values of all constants, in the order of cq_material_slots; particle: its number from 1.
 cq_status cq_material_check(const cq_material *material, const double *slot, int64_t particle);
 // Upper bound on rho c^2 for waves about the state at rest [stress], from all slots of the material.
 double cq_material_modulus(const cq_material *material, const double *slot);

@@ -22,7 +22,7 @@ CQ_INLINE int maxwell_at(const int i, const int j) {
 // before the branches.
 CQ_INLINE int maxwell_first(const cq_material *law, const int k) { return law->viscous + 2 * k; }
 
-// Sets q to the overstress of all branches together, sum of Q_k.
+// Sets q to the overstress of all branches, sum of Q_k.
 CQ_INLINE void maxwell_overstress(const MaterialPoint *at, Real q[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) {
     q[i][j] = at->internal[CQ_SYM + maxwell_at(i, j)];
@@ -30,7 +30,7 @@ CQ_INLINE void maxwell_overstress(const MaterialPoint *at, Real q[CQ_DIM][CQ_DIM
   }
 }
 
-// (E43) The energy density of the branches with their overstress Q held: <Q, F^T F - I> / 2.
+// (E43) The energy density of the branches at constant overstress Q: <Q, F^T F - I> / 2.
 CQ_INLINE Real maxwell_energy(const MaterialPoint *at) {
   Real q[CQ_DIM][CQ_DIM], green[CQ_DIM][CQ_DIM];
   maxwell_overstress(at, q);
@@ -74,7 +74,7 @@ typedef struct {
   Real p[CQ_DIM][CQ_DIM];           // P of the law at bar
 } Isochoric;
 
-// Sets iso for a particle: F without its change of volume, J^(-1/dim) F, P of the law there, and F^-T.
+// Sets iso for a particle: F without its change of volume, J^(-1/dim) F; P of the law at it; and F^-T.
 CQ_RARE void isochoric_of(const MaterialPoint *at, Isochoric *iso) {
   mat_cofactor(at->f, iso->g);
   const Real jac = mat_det_of(at->f, iso->g);
@@ -92,7 +92,7 @@ CQ_RARE void isochoric_of(const MaterialPoint *at, Isochoric *iso) {
 }
 
 // (E43) Sets p to the stress of the energy psi(J^(-1/dim) F): P_iso = s (P - <P, F>/dim F^-T), with s = J^(-1/dim) and
-// P that of iso.
+// P = iso->p, the law's stress at J^(-1/dim) F.
 CQ_RARE void isochoric_stress(const MaterialPoint *at, const Isochoric *iso, Real p[CQ_DIM][CQ_DIM]) {
   const Real mean = mat_dot(iso->p, at->f) * (real)(1.0 / CQ_DIM);
   EACH(i) EACH(j) p[i][j] = iso->scale * (iso->p[i][j] - mean * iso->g[i][j]);
@@ -132,9 +132,9 @@ CQ_RARE void isochoric_second(const MaterialPoint *at, const Isochoric *iso, Rea
 
 // ---- after the step (E44) -------------------------------------------------------------------------------------------
 
-// (E44) Adjoint of the update of branch k. grad->internal of Q_k: after the update on entry, before it on return. Adds
-// the gradients of the stored S (grad->internal), of S_iso(F) (grad_s, packed), and of beta and tau (grad->extra). s:
-// S_iso(F), packed.
+// (E44) Adjoint of the update of branch k (from 0). grad->internal of Q_k: on entry the gradient of Q_k after the
+// update, on return of Q_k before it. Adds the gradients of the stored S (grad->internal), of S_iso(F) (grad_s,
+// packed), and of beta and tau (grad->extra). s: S_iso(F), packed.
 CQ_INLINE void maxwell_branch_grad(const MaterialPoint *at, MaterialPoint *grad, const int k, const Real s[CQ_SYM],
                                    Real grad_s[CQ_SYM]) {
   const int first = maxwell_first(at->law, k);
@@ -153,7 +153,8 @@ CQ_INLINE void maxwell_branch_grad(const MaterialPoint *at, MaterialPoint *grad,
   grad->extra[first + 1] += grad_half * half * ((real)0.5 * at->dt) / (time * time);
 }
 
-// (E44) After a step: relaxes the overstress Q_k of each branch, and stores S_iso of its end, in at->internal.
+// (E44) After a step: relaxes the overstress Q_k of each branch, and stores S_iso of the end of the step, in
+// at->internal.
 CQ_RARE void maxwell_update(MaterialPoint *at) {
   Isochoric iso;
   Real s[CQ_DIM][CQ_DIM];
@@ -171,8 +172,8 @@ CQ_RARE void maxwell_update(MaterialPoint *at) {
   EACH(i) CQ_UNROLL for (int j = i; j < CQ_DIM; j++) at->internal[maxwell_at(i, j)] = (real)0.5 * (s[i][j] + s[j][i]);
 }
 
-// Adjoint of maxwell_update; at: before it. grad->internal: after the update on entry, before it on return. Adds to
-// the gradients of F, the law's constants and those of the branches.
+// Adjoint of maxwell_update; at: the particle before the update. grad->internal: on entry gradients of the values after
+// the update, on return of those before it. Adds to the gradients of F and of the constants of law and branches.
 CQ_RARE void maxwell_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
   Isochoric iso;
   Real s[CQ_DIM][CQ_DIM], packed[CQ_SYM], grad_s[CQ_SYM], w[CQ_DIM][CQ_DIM], gw[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM];
@@ -196,8 +197,9 @@ CQ_RARE void maxwell_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
 }
 
 #if defined(CQ_LAW_TABLE)
-// What the Maxwell branches add to rho c^2 at rest [stress], from all slots of the material: each at most beta times
-// the largest eigenvalue of dP_iso (2 mu of an isotropic law), by the power method.
+// The stiffness that Maxwell branches add to rho c^2 at rest [stress], an upper bound. Each adds at most beta times the
+// largest eigenvalue of dP_iso (2 mu of an isotropic law), found by the power method. slot: values of all constants, in
+// the order of cq_material_slots.
 static double maxwell_modulus(const cq_material *material, const double *slot) {
   MaterialPoint at = {.law = material};
   double sum = 0, size = 0, a[3][3] = {{0.3, 1, -0.2}, {0.8, -0.5, 0.6}, {0.1, -0.7, 0.4}};

@@ -1,6 +1,6 @@
 // maxwell_end: a material in a step of backward Euler, where Maxwell branches beside its law have the overstress of the
-// step's end. That follows from F^ alone, and has an energy; held at the start's value it would act as a force of an
-// explicit step does, and grow from step to step where branches are stiffer than the law.
+// step's end. It follows from F^, F at that end, alone, and has an energy. Overstress of the step's start would act as
+// the force of an explicit step, and grow from step to step where branches are stiffer than the law.
 //   sum_k Q_k after E44 is R + b S_iso(F^), R = sum_k e_k Q_k - b S, b = sum_k g_k beta_k; so                    (E105)
 //   psi = psi_law + <R, F^T F - I> / 2 + b psi_law(J^(-1/dim) F),  P = P_law + F R + b P_iso
 
@@ -29,8 +29,8 @@ CQ_INLINE Real maxwell_rest(const MaterialPoint *at, Real rest[CQ_DIM][CQ_DIM]) 
   return sum;
 }
 
-// Adjoint of the share of branch k in R and b: from the gradients of R (grad_rest, packed) and of b (grad_share), adds
-// to those of Q_k and S of the start, beta and tau.
+// Adjoint of the terms of branch k in R and b (maxwell_rest): from the gradients of R (grad_rest, packed) and of b
+// (grad_share), adds to the gradients of Q_k and S of the start, beta and tau.
 CQ_INLINE void maxwell_rest_grad(const MaterialPoint *at, MaterialPoint *grad, const int k,
                                  const Real grad_rest[CQ_SYM], const Real grad_share) {
   const int first = maxwell_first(at->law, k);
@@ -49,8 +49,8 @@ CQ_INLINE void maxwell_rest_grad(const MaterialPoint *at, MaterialPoint *grad, c
   grad->extra[first + 1] += grad_half * half * ((real)0.5 * at->dt) / (time * time);
 }
 
-// (E105) Sets p to the stress P at the end of an implicit step, Maxwell branches included; returns the energy density
-// psi there.
+// (E105) Sets p to the stress P at the end of an implicit step, at->f, with Maxwell branches that relax within the
+// step; returns the energy density psi there. at->internal: of the start of the step.
 CQ_RARE Real material_end_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   Real psi = law_energy(at), rest[CQ_DIM][CQ_DIM], green[CQ_DIM][CQ_DIM], more[CQ_DIM][CQ_DIM];
   Isochoric iso;

@@ -5,7 +5,7 @@
 enum { MOONEY_C10, MOONEY_C01, MOONEY_BULK, MOONEY_COUNT };
 
 #if defined(CQ_LAW_TABLE)
-// cq_law.check: CQ_OK if c10 + c01 is positive, else CQ_INVALID and a sentence that names the particle.
+// cq_law.check: CQ_OK if c10 + c01 is positive, else CQ_INVALID and a sentence that names the particle (from 1).
 static cq_status mooney_rivlin_check(const double *slot, int64_t particle) {
   if (slot[MOONEY_C10] + slot[MOONEY_C01] > 0) return CQ_OK;
   return cq_fail(
@@ -13,7 +13,7 @@ static cq_status mooney_rivlin_check(const double *slot, int64_t particle) {
       "c10 + c01 of particle %lld is %g + %g; the sum is half the shear modulus at rest and must be positive",
       (long long)particle, slot[MOONEY_C10], slot[MOONEY_C01]);
 }
-// The P-wave modulus at rest [stress], K + 4/3 mu with mu = 2 (C10 + C01).
+// The P-wave modulus at rest [stress], K + 4/3 mu with mu = 2 (C10 + C01), from slot, the law's constants.
 static double mooney_rivlin_modulus(const cq_material *material, const double *slot) {
   (void)material;
   return slot[MOONEY_BULK] + 8.0 / 3 * (slot[MOONEY_C10] + slot[MOONEY_C01]);
@@ -31,13 +31,13 @@ CQ_INLINE Real mooney_rivlin_energy(const MaterialPoint *at) {
          bulk_energy(at->c[MOONEY_BULK], of.jac);
 }
 
-// The derivatives of psi by I1, I2 and J, at invariants of.
+// The derivatives of psi by I1, I2 and J, at the invariants `of`.
 CQ_INLINE InvariantSlopes mooney_rivlin_slopes(const MaterialPoint *at, const Invariants *of) {
   const InvariantSlopes w = {at->c[MOONEY_C10], at->c[MOONEY_C01], bulk_slope(at->c[MOONEY_BULK], of->jac)};
   return w;
 }
 
-// Sets p to P = dpsi/dF, by way of I1, I2 and J (invariants_stress).
+// Sets p to P = dpsi/dF, from the derivatives of psi by I1, I2 and J (invariants_stress).
 CQ_INLINE void mooney_rivlin_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   Invariants of;
   invariants(at->f, 1, &of);
@@ -45,7 +45,8 @@ CQ_INLINE void mooney_rivlin_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_D
   invariants_stress(&of, 1, &w, p);
 }
 
-// Sets dp to the change of P by a change df of F. Beside the curvature of the invariants, only U' changes.
+// Sets dp to the change of P by a change df of F: the curvature of the invariants, and the change of U', since W_1 and
+// W_2 are constant.
 CQ_INLINE void mooney_rivlin_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM],
                                                Real dp[CQ_DIM][CQ_DIM]) {
   Invariants of;

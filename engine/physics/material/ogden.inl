@@ -7,14 +7,14 @@
 enum { OGDEN_MU, OGDEN_ALPHA = 3, OGDEN_BULK = 6, OGDEN_COUNT, OGDEN_TERMS = 3 };
 
 #if defined(CQ_LAW_TABLE)
-// The shear modulus at rest [stress], sum_k mu_k alpha_k / 2, from the slots of the law.
+// The shear modulus at rest [stress], sum_k mu_k alpha_k / 2, from slot, the law's constants.
 static double ogden_shear(const double *slot) {
   double sum = 0;
   for (int k = 0; k < OGDEN_TERMS; k++) sum += slot[OGDEN_MU + k] * slot[OGDEN_ALPHA + k];
   return sum / 2;
 }
-// cq_law.check: CQ_OK if the shear modulus at rest is positive, else CQ_INVALID and a sentence that names the
-// particle.
+// cq_law.check: CQ_OK if the shear modulus at rest is positive, else CQ_INVALID and a sentence that names the particle
+// (from 1). slot: the law's constants.
 static cq_status ogden_check(const double *slot, int64_t particle) {
   if (ogden_shear(slot) > 0) return CQ_OK;
   return cq_fail(CQ_INVALID,
@@ -22,7 +22,7 @@ static cq_status ogden_check(const double *slot, int64_t particle) {
                  "rest and must be positive",
                  (long long)particle, 2 * ogden_shear(slot));
 }
-// The P-wave modulus at rest [stress], K + 4/3 mu.
+// The P-wave modulus at rest [stress], K + 4/3 mu, from slot, the law's constants.
 static double ogden_modulus(const cq_material *material, const double *slot) {
   (void)material;
   return slot[OGDEN_BULK] + 4.0 / 3 * ogden_shear(slot);

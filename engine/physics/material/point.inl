@@ -10,19 +10,18 @@ typedef struct {
   Real internal[CQ_INTERNALS_MAX];
 } MaterialPoint;
 
-// The number of constants beside those of the law, in the order of the slots: viscosity, then modulus and relaxation
-// time of each Maxwell branch.
+// How many constants of a material come before those of its law in the order of its slots: viscosity, then modulus and
+// relaxation time of each Maxwell branch.
 CQ_INLINE int material_extras(const cq_material *material) { return material->viscous + 2 * material->branches; }
 
-// Constant k of a particle, in the order of the material's slots: a pointer into at->extra (viscosity, Maxwell
+// A pointer to constant k (from 0) of a particle, in the order of cq_material_slots: into at->extra (viscosity, Maxwell
 // branches) or at->c (the law). at may be a gradient.
 CQ_INLINE Real *material_slot(const cq_material *material, MaterialPoint *at, const int k) {
   const int extras = material_extras(material);
   return k < extras ? &at->extra[k] : &at->c[k - extras];
 }
 
-// What stress and its adjoint both need and is not cheap: log J of neo-Hookean, the rotation
-// of fixed corotated material.
+// Costly terms that the stress and its adjoint share: log J of neo-Hookean, the rotation of fixed corotated material.
 typedef struct {
   Real log_jac, rotation[CQ_DIM][CQ_DIM];
 } MaterialKept;
@@ -32,7 +31,7 @@ enum { LAME_MU, LAME_LAMBDA, LAME_VOLUMETRIC, LAME_COUNT };
 #define LAME_SLOTS CQ_SLOT_MU, CQ_SLOT_LAMBDA, CQ_SLOT_VOLUMETRIC
 
 // The P-wave modulus at rest [stress] of a law with Lame's constants: lambda + 2 mu, and 2 k of a Bonet-Wood term of
-// power 2; its other powers have none at J = 1.
+// power 2; higher powers add nothing at J = 1. slot: values of the law's constants.
 static inline double lame_modulus(const cq_material *material, const double *slot) {
   return slot[LAME_LAMBDA] + 2 * slot[LAME_MU] + (material->incompressible == 2 ? 2 * slot[LAME_VOLUMETRIC] : 0);
 }

@@ -24,7 +24,7 @@ CQ_INLINE Real snow_stiffness(const MaterialPoint *at) {
 // (E48) The energy density h psi_corotated of the elastic F.
 CQ_INLINE Real snow_energy(const MaterialPoint *at) { return snow_stiffness(at) * corotated_energy(at); }
 
-// (E48) Sets p to P = dpsi/dF of the elastic F, h times that of fixed corotated.
+// (E48) Sets p to P = dpsi/dF of the elastic F: h times P of fixed corotated material.
 CQ_INLINE void snow_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   const Real h = snow_stiffness(at);
   corotated_stress(at, p);
@@ -64,7 +64,7 @@ CQ_INLINE void snow_energy_grad(const MaterialPoint *at, MaterialPoint *grad, co
 }
 
 #if CQ_DIM == 2
-// (E52) P_zz of plane strain, h times that of fixed corotated: in 2D only the stretches in the plane flow.
+// (E52) P_zz of plane strain, h times P_zz of fixed corotated material: in 2D only the stretches in the plane flow.
 CQ_INLINE Real snow_piola_zz(const MaterialPoint *at) { return snow_stiffness(at) * corotated_piola_zz(at); }
 // Adjoint of snow_piola_zz: adds grad_p's share to the gradients of F, constants and J_P.
 CQ_INLINE void snow_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
@@ -84,8 +84,8 @@ typedef struct {
   Real flows;                   // above 0: one of them
 } SnowFlow;
 
-// (E48) Sets flow to the singular values of the elastic F, and to the stretches that they flow to: clamped to [1 -
-// theta_c, 1 + theta_s].
+// (E48) Sets flow to the singular values of the elastic F, and to the stretches after the flow: the values clamped to
+// [1 - theta_c, 1 + theta_s].
 CQ_RARE void snow_flow(const MaterialPoint *at, SnowFlow *flow) {
   const Real low = (real)1 - at->c[SNOW_COMPRESSION], high = (real)1 + at->c[SNOW_STRETCH];
   singular(at->f, &flow->of);
@@ -99,8 +99,8 @@ CQ_RARE void snow_flow(const MaterialPoint *at, SnowFlow *flow) {
   }
 }
 
-// (E48) After a step: clamps the stretches of F, and multiplies J_P by the volume that was lost to flow, in place.
-// Both stay as they are where nothing flows.
+// (E48) After a step: clamps the stretches of F, and multiplies J_P, the internal variable, by the volume lost to flow,
+// in place. Both stay as they are where nothing flows.
 CQ_INLINE void snow_update(MaterialPoint *at) {
   SnowFlow flow;
   Real f[CQ_DIM][CQ_DIM], lost = at->internal[0];
@@ -111,8 +111,8 @@ CQ_INLINE void snow_update(MaterialPoint *at) {
   at->internal[0] = r_pick(flow.flows, lost, at->internal[0]);
 }
 
-// Adjoint of snow_update; at: before it. grad->f and grad->internal: after the update on entry, before it on return.
-// Adds to the gradients of theta_c and theta_s.
+// Adjoint of snow_update; at: the particle before the update. grad->f and grad->internal: on entry gradients of the
+// values after the update, on return of those before it. Adds to the gradients of theta_c and theta_s.
 CQ_INLINE void snow_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
   SnowFlow flow;
   SingularSlopes slopes;

@@ -21,8 +21,8 @@ static cq_status transversely_isotropic_check(const double *slot, int64_t partic
   return cq_fail(CQ_INVALID, "fibre of particle %lld has no length; it is the direction of the fibres",
                  (long long)particle);
 }
-// An upper bound on rho c^2 at rest [stress], K + 4/3 mu + 4 k1: with taut fibres, the faster of the two sides of the
-// kink.
+// An upper bound on rho c^2 at rest [stress], K + 4/3 mu + 4 k1: with taut fibres, the stiffer side of the kink at I4 =
+// 1.
 static double transversely_isotropic_modulus(const cq_material *material, const double *slot) {
   (void)material;
   return slot[FIBRES_BULK] + 4.0 / 3 * slot[FIBRES_SHEAR] + 4 * slot[FIBRES_K1];
@@ -83,7 +83,7 @@ CQ_INLINE InvariantSlopes transversely_isotropic_slopes(const MaterialPoint *at,
   return w;
 }
 
-// (E36) Sets p to P = dpsi/dF: that of the matrix, and 2 slope F d d^T / |d|^2 of the fibres.
+// (E36) Sets p to P = dpsi/dF: P of the matrix, and 2 slope F d d^T / |d|^2 of the fibres.
 CQ_INLINE void transversely_isotropic_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   Invariants of;
   Fibre q;
@@ -160,7 +160,7 @@ CQ_INLINE void transversely_isotropic_energy_grad(const MaterialPoint *at, Mater
 }
 
 #if CQ_DIM == 2
-// (E52) P_zz of plane strain: that of the matrix, for fibres lie in the plane. It is mu/2 a + J U', a = dI1/dF_zz = 2
+// (E52) P_zz of plane strain: of the matrix alone, for fibres lie in the plane. It is mu/2 a + J U', a = dI1/dF_zz = 2
 // J^(-2/3) - 2/3 I1.
 CQ_INLINE Real transversely_isotropic_piola_zz(const MaterialPoint *at) {
   Invariants of;

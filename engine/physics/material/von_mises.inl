@@ -15,9 +15,9 @@ static const cq_law von_mises_law = {.name = "von_mises",
                                      .modulus = lame_modulus};
 #endif
 
-// (E45) The energy density of the elastic F, that of Hencky.
+// (E45) The energy density of the elastic F, Hencky's.
 CQ_INLINE Real von_mises_energy(const MaterialPoint *at) { return hencky_energy(at); }
-// (E45) Sets p to P = dpsi/dF of the elastic F, that of Hencky.
+// (E45) Sets p to P = dpsi/dF of the elastic F, by Hencky's law.
 CQ_INLINE void von_mises_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) { hencky_stress(at, p); }
 // Sets dp to the change of P by a change df of the elastic F.
 CQ_INLINE void von_mises_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM],
@@ -32,8 +32,8 @@ CQ_INLINE void von_mises_grad_constants(const MaterialPoint *at, MaterialPoint *
 
 #define SQRT_1_5 ((real)1.2247448713915890491)
 
-// (E46) Radial return of the deviator of the trial strains h to the yield surface. Sets flow, and returns the growth
-// of alpha. Both hold only where flow->over > 0; elsewhere the particle is elastic.
+// (E46) Radial return of the deviator of the trial strains h to the yield surface. Sets flow, and returns the growth of
+// the plastic strain alpha. Both count only where flow->over > 0; elsewhere the particle is elastic.
 CQ_INLINE Real von_mises_flow(const MaterialPoint *at, const Hencky *h, Flow *flow) {
   const Real mu = at->c[LAME_MU], hardening = at->c[VON_MISES_HARDENING];
   flow->over = (real)2 * SQRT_1_5 * mu * h->size - (at->c[VON_MISES_YIELD] + hardening * at->internal[0]);
@@ -54,8 +54,8 @@ CQ_INLINE void von_mises_update(MaterialPoint *at) {
   at->internal[0] = r_pick(flow.over, at->internal[0] + growth, at->internal[0]);
 }
 
-// Adjoint of von_mises_update; at: before it. grad->f and grad->internal: after the update on entry, before it on
-// return. Adds to the gradients of constants.
+// Adjoint of von_mises_update; at: the particle before the update. grad->f and grad->internal: on entry gradients of
+// the values after the update, on return of those before it. Adds to the gradients of constants.
 CQ_INLINE void von_mises_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
   Hencky h;
   Flow flow;

@@ -5,13 +5,13 @@
 enum { YEOH_C10, YEOH_C20, YEOH_C30, YEOH_BULK, YEOH_COUNT };
 
 #if defined(CQ_LAW_TABLE)
-// cq_law.check: CQ_OK if c10 is positive, else CQ_INVALID and a sentence that names the particle.
+// cq_law.check: CQ_OK if c10 is positive, else CQ_INVALID and a sentence that names the particle (from 1).
 static cq_status yeoh_check(const double *slot, int64_t particle) {
   if (slot[YEOH_C10] > 0) return CQ_OK;
   return cq_fail(CQ_INVALID, "c10 of particle %lld is %g; it is half the shear modulus at rest and must be positive",
                  (long long)particle, slot[YEOH_C10]);
 }
-// The P-wave modulus at rest [stress], K + 4/3 mu with mu = 2 C10.
+// The P-wave modulus at rest [stress], K + 4/3 mu with mu = 2 C10, from slot, the law's constants.
 static double yeoh_modulus(const cq_material *material, const double *slot) {
   (void)material;
   return slot[YEOH_BULK] + 8.0 / 3 * slot[YEOH_C10];
@@ -29,7 +29,7 @@ CQ_INLINE Real yeoh_energy(const MaterialPoint *at) {
   return x * (at->c[YEOH_C10] + x * (at->c[YEOH_C20] + x * at->c[YEOH_C30])) + bulk_energy(at->c[YEOH_BULK], of.jac);
 }
 
-// The derivatives of psi by I1, I2 (0) and J, at invariants of.
+// The derivatives of psi by I1, I2 (0) and J, at the invariants `of`.
 CQ_INLINE InvariantSlopes yeoh_slopes(const MaterialPoint *at, const Invariants *of) {
   const Real x = of->first - (real)3;
   const InvariantSlopes w = {at->c[YEOH_C10] + x * ((real)2 * at->c[YEOH_C20] + (real)3 * x * at->c[YEOH_C30]),
@@ -37,7 +37,7 @@ CQ_INLINE InvariantSlopes yeoh_slopes(const MaterialPoint *at, const Invariants 
   return w;
 }
 
-// Sets p to P = dpsi/dF, by way of I1 and J (invariants_stress).
+// Sets p to P = dpsi/dF, from the derivatives of psi by I1 and J (invariants_stress).
 CQ_INLINE void yeoh_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   Invariants of;
   invariants(at->f, 0, &of);
@@ -45,8 +45,8 @@ CQ_INLINE void yeoh_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   invariants_stress(&of, 0, &w, p);
 }
 
-// Sets dp to the change of P by a change df of F. Beside the curvature of the invariants, the derivatives by I1 and J
-// change.
+// Sets dp to the change of P by a change df of F: the curvature of the invariants, and the change of the derivatives by
+// I1 and J.
 CQ_INLINE void yeoh_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
   Invariants of;
   invariants(at->f, 0, &of);

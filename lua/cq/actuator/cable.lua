@@ -1,4 +1,4 @@
--- cable: paths of cables through a robot, and what the engine is told of them.
+-- cable: paths of cables through a robot, and the engine's structs of them.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -16,7 +16,7 @@ local GAP = 8             -- cells between neighbouring points, unless the cable
 
 -- ---- paths ----------------------------------------------------------------------------------------------------------
 
--- Is value a place: dim finite numbers?
+-- Is value a list of dim finite numbers, the coordinates of a point?
 local function is_place(value, dim)
   if type(value) ~= "table" or #value ~= dim then return false end
   for _, x in ipairs(value) do
@@ -25,7 +25,8 @@ local function is_place(value, dim)
   return true
 end
 
--- The particle, from 0, nearest to a place in the robot's shape. Errors: a place outside of the body.
+-- The particle, from 0, nearest to a place in the robot's shape. Errors: a place outside of the body; what: names the
+-- cable's point in it.
 local function nearest(robot, place, what)
   local x, dim, best, least = robot.position:data(), robot.dim, 0, math.huge
   for p = 0, robot.particle_count - 1 do
@@ -41,8 +42,8 @@ local function nearest(robot, place, what)
   return best
 end
 
--- A point of a cable as { index: its particles from 0 } or { anchor: a place in the world }. Errors: an entry that is
--- neither.
+-- Reads an entry of a cable's path as { index: its particles from 0 } or { anchor: a place in the world }. what: names
+-- the point in errors. Errors: an entry that is neither.
 local function point_of(robot, entry, what)
   if type(entry) == "table" and entry.anchor ~= nil and not getmetatable(entry) then
     if not is_place(entry.anchor, robot.dim) then
@@ -82,8 +83,8 @@ local function distance(a, b)
   return square ^ 0.5
 end
 
----The cable of an actuator, with the particles of the points of its path. Errors: two points that follow each other at
----one place; no point on the robot, anchors alone.
+---Makes the cq.Cable of a cable actuator: finds the particles of each point of its path in the robot. Errors:
+---neighbouring points at one place; a path of anchors alone.
 ---@param robot cq.Robot
 ---@param actuator cq.Actuator
 ---@param name string           of its signal
@@ -109,8 +110,8 @@ local function span(robot, one)
   return sum
 end
 
----Sets the fields of a robot's cables, tensors {cables}, from where its particles are: cable_stiffness, cable_length
----and cable_friction.
+---Sets robot.cable_stiffness, cable_length (rest length) and cable_friction, tensors {cables}. A cable without a
+---rest_length of its own gets the length of its path through the robot's particles as they are now.
 ---@param robot cq.Robot
 function cable.measure(robot)
   local stiffness, length, friction = {}, {}, {}
@@ -123,8 +124,8 @@ function cable.measure(robot)
     T.tensor(friction)
 end
 
--- The length of a cable's path, a tensor of rank 0, with particles at other places {n, dim}, by tensor operations, so
--- that gradients go through it.
+-- The length of a cable's path if the robot's particles are at `position` {n, dim}: a tensor of rank 0, by tensor
+-- operations, so that gradients go through it.
 local function span_at(one, position)
   local places, dim = {}, position:size(2)
   for k, point in ipairs(one.points) do
@@ -136,7 +137,8 @@ local function span_at(one, position)
   return (path:slice(2, #places) - path:slice(1, #places - 1)):square():sum(-1):sqrt():sum()
 end
 
----Rest lengths of all cables when particles are elsewhere: of their paths there, or as the user gave them.
+---Rest lengths of all cables of a robot if its particles are at `position`: the rest_length that the user gave, else
+---the length of the path.
 ---@param robot cq.Robot
 ---@param position cq.Tensor      {n, dim}
 ---@return cq.Tensor              {cables}
@@ -165,15 +167,15 @@ local function check_gaps(robot, one, dx)
   end
 end
 
--- How many pairs of a point and one of its particles a cable has. An anchor has none.
+-- The number of pairs (point, particle) of a cable: a point is the mean of its particles, and an anchor has none.
 local function count_pairs(one)
   local pairs_count = 0
   for _, point in ipairs(one.points) do pairs_count = pairs_count + (point.index and #point.index or 0) end
   return pairs_count
 end
 
--- Writes one cable into the engine's struct `raw`. keep: a list of the arrays that the struct points to, so that they
--- are not collected.
+-- Writes one cable into the engine's struct `raw`. actuator: its index among the world's stress actuators, from 0.
+-- keep: a list that gets the arrays to which the struct points, so that they are not collected.
 local function fill(raw, robot, one, actuator, keep)
   local points, dim = #one.points, robot.dim
   local arrays = {
@@ -193,7 +195,8 @@ local function fill(raw, robot, one, actuator, keep)
   raw.point_start, raw.particle, raw.weight, raw.anchor = arrays.start, arrays.particle, arrays.weight, arrays.anchor
 end
 
----Writes the cables of all robots into the engine's def. Errors: points of a cable that are far apart.
+---Writes the cables of all robots into the engine's def. The layout lists them and holds the arrays to which def
+---points: it must live as long as def. Errors: points of a cable that are far apart.
 ---@param def ffi.cdata*          cq_world_def
 ---@param robots cq.Robot[]
 ---@param dx number
@@ -215,8 +218,9 @@ function cable.fill(def, robots, dx)
   return layout
 end
 
--- (E60), (E62) The tension of each segment of a cable, a list: of a spring at the first point, and less by friction at
--- every turn. path: { count, points: double[count dim] }; values: { stiffness, length, friction }; u: the signal.
+-- (E60), (E62) The tension of each segment of a cable, a list: that of a spring at the first point, less by friction at
+-- every turn. path: { count, points: double[count dim] }; values: { stiffness, length, friction }; u: the signal, at
+-- which the free length is length (offset + slope u).
 local function tensions(path, dim, values, offset, slope, u)
   local x, directions, total = path.points, {}, 0
   for s = 1, path.count - 1 do
@@ -241,11 +245,12 @@ local function tensions(path, dim, values, offset, slope, u)
   return out
 end
 
----Paths of all cables of a world in a state, for pictures: points {count * dim} of each, row by row, and the tension of
----each segment where the signals are known.
+---Where the cables of a world run in a state, for pictures: the points of each {count * dim}, row by row, and the
+---tension of each of its segments if the signals are given.
 ---@param world cq.World
 ---@param position ffi.cdata*     double {n, dim}
----@param told? { signals: ffi.cdata*, value: fun(name: string): cq.Tensor }   of the control step; values of cables by their name
+---@param told? { signals: ffi.cdata*, value: fun(name: string): cq.Tensor }   of the control step: signals, and
+---  value(name): a tensor {cables}
 ---@return { count: integer, points: ffi.cdata*, tension: number[]? }[]
 function cable.paths(world, position, told)
   local out, dim = {}, world.dim

@@ -36,9 +36,9 @@ local function first_column(m)
   return b
 end
 
--- Weights of particles at places d from a corner, in units of the reach: phi (1, d) . M^-1 (1, 0), M the sum of phi (1,
--- d) (1, d)^T. ridge: added to M where the places do not span the space. nil: the places do not span the space, and
--- there is no ridge.
+-- Moving least-squares weights, with the sum 1, of particles near a corner. places: the vectors d from the corner to
+-- each, in units of the search radius. Weight of a particle: phi (1, d) . M^-1 (1, 0), M the sum of phi (1, d) (1,
+-- d)^T. Returns nil if the places do not span the space and ridge, which is added to M, is 0.
 local function weights_at(places, dim, ridge)
   local m, phi = {}, {}
   for i = 1, dim + 1 do
@@ -66,8 +66,9 @@ local function weights_at(places, dim, ridge)
   return weight
 end
 
--- For each corner of a chamber's surface, by its number: the particles that carry it, from 0, and their weights, which
--- sum to 1. size: of a particle [length]; the search widens where particles near a corner are too few.
+-- For each corner of a chamber's surface, a list: the particles that carry it, from 0, and their weights, which sum to
+-- 1. corner: coordinates of all corners, one after the other; size: of a particle [length]. The search widens where
+-- particles near a corner are too few.
 local function carriers(robot, corner, size)
   local dim, x, out, open = robot.dim, robot.position:data(), {}, {}
   for c = 1, #corner / dim do open[c] = c end
@@ -95,8 +96,8 @@ end
 ---The surface of a chamber, from the particles that carry its corners.
 ---@param list { particle: integer[], weight: number[] }[]     of each corner; particles from 0
 ---@param face integer[]       flat, from 1
----@return table      carriers: the list; face; index: all particles that carry corners, from 0; matrix: from these to
----  the corners
+---@return table      carriers: the list; face; index: all particles that carry corners, from 0; matrix: sparse
+---  {corners, particles of index}, from coordinates of particles to those of corners
 function chamber.of(list, face)
   local self = { face = face, carriers = list, index = {} }
   local of, row, column, value = {}, {}, {}, {}
@@ -113,10 +114,10 @@ function chamber.of(list, face)
   return self
 end
 
----The surface of a chamber of a robot, from the walls that enclose it.
+---The surface of a chamber of a robot: finds the particles that carry the corners of the walls around it.
 ---@param robot cq.Robot
 ---@param walls { corner: number[], face: integer[], index: integer[] }   flat; faces from 1; particles at the walls from 0
----@return table      as chamber.of
+---@return table      as chamber.of gives it
 function chamber.bind(robot, walls)
   local volume = 0
   for _, p in ipairs(walls.index) do volume = volume + robot.volume:data()[p] end
@@ -124,10 +125,11 @@ function chamber.bind(robot, walls)
   return chamber.of(carriers(robot, walls.corner, size), walls.face)
 end
 
----Fills the engine's description; the arrays that it points to live as long as the list that is returned.
----@param self table
+---Fills the engine's struct of a chamber. Returns the arrays to which the struct points: the caller keeps them as long
+---as the struct.
+---@param self table    of chamber.of
 ---@param to ffi.cdata*       cq_chamber
----@param first integer       particle of the world that the robot's particle 0 is
+---@param first integer       number in the world of the robot's first particle, from 0
 ---@param dim integer
 ---@return table
 function chamber.fill(self, to, first, dim)
@@ -147,7 +149,8 @@ function chamber.fill(self, to, first, dim)
   return { start, particle, weight, face }
 end
 
--- Corner k of every face: a list of a tensor {..., faces} for each axis. y: coordinates {..., corners} along each axis.
+-- The coordinates of corner k, from 1, of every face: for each axis a tensor {..., faces}. y: for each axis the
+-- coordinates {..., corners} of all corners.
 local function corners(self, y, k, dim)
   local list, out = {}, {}
   for f = k, #self.face, dim do list[#list + 1] = self.face[f] end
@@ -155,9 +158,9 @@ local function corners(self, y, k, dim)
   return out
 end
 
----The volume that a chamber encloses where its particles are at x [length^dim] (E64).
----@param self table
----@param x cq.Tensor[]       coordinates {..., index} of its particles along each axis
+---The volume that a chamber encloses if its particles are at x [length^dim] (E64).
+---@param self table    of chamber.of
+---@param x cq.Tensor[]       for each axis the coordinates {..., index} of the chamber's particles
 ---@return cq.Tensor          {...}
 function chamber.volume(self, x)
   local dim, y, at = #x, {}, {}

@@ -22,7 +22,7 @@ local surface = {}
 
 local WHAT = "cq.Actuator.follower_pressure: surface"
 
--- A list of the numbers, from 0, of the particles of a selection; of all particles where it is nil.
+-- A list of the numbers, from 0, of the robot's particles that a selection has; of all particles where `which` is nil.
 local function list_of(robot, which)
   local out = {}
   if which == nil then
@@ -50,10 +50,11 @@ local function sum_of(area, dim)
   return sum, size
 end
 
--- Walls without a face yet: lists of particles (index), area vectors, corners and faces.
+-- An empty record of walls: lists of particles (index, from 0), area vectors, corners (flat coordinates) and faces.
 local function no_walls() return { index = {}, area = {}, corner = {}, face = {} } end
 
--- Appends a wall's particles (from 0), area vectors, corners and faces to `out`, and returns `out`.
+-- Appends the particles (from 0), area vectors, corners and faces of a cq.Wall, whose particles count from 1, to the
+-- record `out` of no_walls, and returns `out`.
 local function add_wall(out, wall, dim)
   for k, p in ipairs(wall.particle) do
     local n = #out.index + 1
@@ -66,8 +67,8 @@ local function add_wall(out, wall, dim)
   return out
 end
 
--- Raises an error if a chamber was opened by a difference, an intersection or another shape. wall: of robot.walls;
--- walls: as add_wall gives them.
+-- Raises an error if a closed wall of a robot's shape, one of robot.walls, was opened by a difference, an intersection
+-- or another shape. walls: the same wall as a record of add_wall.
 local function check_closed(robot, name, wall, walls)
   if wall.closed or not wall.chamber then return end
   local sum, size = sum_of(walls.area, robot.dim)
@@ -77,8 +78,8 @@ local function check_closed(robot, name, wall, walls)
     .. "cut the shape there", WHAT, name, robot.name, math.sqrt(square), math.sqrt(square) / math.max(size, 1e-300))
 end
 
--- The walls of a robot by their names, one or a list, joined. Errors: a name that it has not, or twice; walls that are
--- open. closed: are all of them?
+-- Joins the walls of a robot that have the given name, or names, in one record of add_wall, with closed: are all of
+-- them closed? Errors: an unknown name, or one given twice; a chamber that was cut open.
 local function of_names(robot, given)
   local out, seen = no_walls(), {}
   out.closed = true
@@ -116,8 +117,8 @@ local function winding(robot, wall, place)
   return sum / (dim == 2 and 2 * math.pi or 4 * math.pi)
 end
 
--- The wall of the robot's mesh that closes around a place, for a pressure there; nil: the robot has no mesh. Errors: no
--- wall of the mesh closes around it.
+-- The wall of the robot's mesh that closes around a place, as of_names gives it; nil: the robot has no mesh. Errors:
+-- the mesh has no such wall.
 local function of_mesh(robot, place)
   local meshed
   for _, name in ipairs(robot.wall_names) do
@@ -131,8 +132,9 @@ local function of_mesh(robot, place)
   end
 end
 
--- The closed walls of the cavity around the place `inside`, as add_wall gives them: of a mesh, its closed wall there;
--- of a lattice, or with a group, the faces of particles around the empty space. Errors: no place; no cavity there.
+-- The closed walls of the cavity around the place given.inside, a record as of add_wall: the closed wall of a mesh, or,
+-- on a lattice or with given.group, the faces of particles around the empty space. Errors: no place; no cavity around
+-- it.
 local function of_cavity(robot, given)
   local place, numbers = given.inside, type(given.inside) == "table" and #given.inside == robot.dim
   for i = 1, robot.dim do numbers = numbers and type(place[i]) == "number" end
@@ -151,8 +153,8 @@ end
 
 -- ---- given walls ----------------------------------------------------------------------------------------------------
 
--- Walls that a user gives as particles with areas and normals: { index, area: vectors of that length }. Errors: other
--- numbers.
+-- The open wall that a user gives as particles, areas and normals: { index: from 0, area: vectors of length area along
+-- the normals }. Errors: areas or normals that are no numbers, or of the wrong sign or size.
 local function of_list(robot, given)
   local dim = robot.dim
   local out = { index = list_of(robot, given.particles), area = {} }
@@ -181,14 +183,14 @@ local function of_list(robot, given)
   return out
 end
 
--- The walls that a pressure acts on, { index, area, closed, corner, face }, as a user gave them: names, a place in a
--- cavity, or a list.
+-- The walls on which a pressure acts, { index, area, closed, corner, face }, from the actuator's field `surface`:
+-- names, a place in a cavity, or a list.
 local function walls_for(robot, given)
   if type(given) == "string" or type(given[1]) == "string" then return of_names(robot, given) end
   return given.inside and of_cavity(robot, given) or of_list(robot, given)
 end
 
----The surface of an actuator: its particles, and a chamber if it is closed, else their area vectors.
+---The cq.Surface of an actuator: with a chamber if its walls are closed, else with their particles and area vectors.
 ---@param robot cq.Robot
 ---@param actuator cq.Actuator
 ---@param name string           of its signal
@@ -204,7 +206,8 @@ end
 
 -- ---- the engine -----------------------------------------------------------------------------------------------------
 
--- Fills the engine's structs of chambers, closed surfaces with a pressure, in def. layout: keeps their memory.
+-- Fills def's structs of chambers, the closed surfaces under a pressure. layout: gets the structs and their arrays, so
+-- that they are not collected.
 local function fill_chambers(def, layout)
   local list = {}
   for _, entry in ipairs(layout.list) do list[#list + 1] = entry.surface.chamber and entry or nil end
@@ -216,7 +219,8 @@ local function fill_chambers(def, layout)
   def.chamber_count, def.chambers = #list, layout.chamber
 end
 
----Writes the surfaces of all robots into the engine's def.
+---Writes the surfaces of all robots into the engine's def. The layout lists them and holds the arrays to which def
+---points: it must live as long as def.
 ---@param def ffi.cdata*          cq_world_def
 ---@param robots cq.Robot[]
 ---@return { list: { robot: cq.Robot, surface: cq.Surface, actuator: integer }[] } layout
@@ -250,8 +254,7 @@ end
 
 -- ---- the volume of a cavity -----------------------------------------------------------------------------------------
 
--- The entry of a pressed surface in the world's layout that the user means by its actuator or by its name. Errors: none
--- is it.
+-- The entry of the world's list of surfaces whose actuator or name is `which`. Errors: no entry has it.
 local function find(world, which)
   local names = {}
   for _, entry in ipairs(world.layout.surface.list) do
@@ -269,9 +272,9 @@ local function coordinates(x, dim)
   return out
 end
 
----Volume of a closed chamber in a state.
+---The volume of a closed chamber in a state, differentiable.
 ---@param state cq.State
----@param entry table     of the world's list of surfaces
+---@param entry table     of world.layout.surface.list
 ---@return cq.Tensor      one number, or {batch}
 function surface.volume_of(state, entry)
   local world, closed = state.world, entry.surface.chamber
@@ -283,15 +286,15 @@ function surface.volume_of(state, entry)
   return chamber.volume(closed, coordinates(state:gather(entry.selection), world.dim))
 end
 
--- The volume, a number, that the chamber of an entry of the layout enclosed at rest.
+-- The volume, a number, that the chamber of a list entry encloses at rest.
 local function volume_drawn(entry)
   local closed, rows = entry.surface.chamber, {}
   for k, p in ipairs(closed.index) do rows[k] = p + 1 end
   return chamber.volume(closed, coordinates(entry.robot.position:gather(rows, 1), entry.robot.dim)):item()
 end
 
----The closed cavity whose volume is the largest multiple of its volume at rest, `drawn`, for the error of a pressure
----that its walls cannot bear.
+---The closed cavity whose volume in a state is the largest multiple of its volume at rest, `drawn`: the error of a
+---rollout whose walls cannot bear a pressure names it.
 ---@param state cq.State
 ---@param scene integer      of a batch, from 1
 ---@return { name: string, robot: string, volume: number, drawn: number }?     nil: there is none

@@ -1,5 +1,5 @@
--- capacity: refuses what would not fit into memory before any of it is taken. An allocation itself seldom fails: memory
--- that is not there is given too, and missed when it is written to.
+-- capacity: refuses arrays that would not fit into memory before they are allocated. An allocation itself seldom fails:
+-- Linux promises more memory than there is, and kills the process that writes to it.
 local engine = require "cq.base.engine"
 local schema = require "cq.base.schema"
 
@@ -21,7 +21,7 @@ end
 
 ---Raises an error at the user's line if `count` doubles do not fit into the free memory.
 ---@param count number       of doubles
----@param what string        that needs them: "cq.Controller.mlp: layers of 1000000000 units"
+---@param what string        what needs them, for the error: "cq.Controller.mlp: layers of 1000000000 units"
 function capacity.require(count, what)
   local bytes = 8 * count
   if bytes < WORTH_A_LOOK then return end

@@ -17,7 +17,7 @@ local function parse(value)
   return out[1], out[2], out[3], out[4] or 255
 end
 
----Red, green, blue, alpha in 0..255 of "#rrggbb", "#rrggbbaa" or "#rgb". Errors: another value.
+---Red, green, blue, alpha in 0..255 of "#rrggbb", "#rrggbbaa" or "#rgb". Errors: any other value.
 ---@param value string
 ---@param what string       for the error
 ---@return integer, integer, integer, integer
@@ -39,12 +39,12 @@ end
 ---A colour of red, green, blue and opacity in 0..255 as the engine's number 0xRRGGBBAA.
 ---@return number
 function colour.pack(r, g, b, a)
-  -- x rounded and cut to 0..255.
+  -- x rounded and clamped to 0..255.
   local function byte(x) return math.min(math.max(math.floor(x + 0.5), 0), 255) end
   return ((byte(r) * 256 + byte(g)) * 256 + byte(b)) * 256 + byte(a or 255)
 end
 
----The engine's number of "#rrggbb", with another alpha (0..1) if given. Errors: no colour.
+---The engine's number 0xRRGGBBAA of "#rrggbb", with another alpha (0..1) if given. Errors: no colour.
 ---@param value string
 ---@param alpha? number
 ---@return number
@@ -57,7 +57,7 @@ end
 ---@return string
 function colour.text(r, g, b) return "#" .. bit.tohex(r, 2) .. bit.tohex(g, 2) .. bit.tohex(b, 2) end
 
----A checker of fields that are colours. options: default, optional.
+---Makes the checker of a field that is a colour, for schema.define. options: default, optional.
 function colour.checker(options)
   options = options or {}
   return {

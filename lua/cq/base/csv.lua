@@ -35,7 +35,7 @@ function csv.cell(text)
 end
 
 ---The rows of a text whose head is the given columns, each as a table with these names. Errors, with the file's name
----and the line: another head, another number of cells.
+---and the line: a head of other names, a row with too few or too many cells.
 ---@param text string
 ---@param columns string[]
 ---@param path string         for the sentence
@@ -60,7 +60,7 @@ end
 
 ---The text of a table of numbers, given by columns, below their heads.
 ---@param heads string[]               cells
----@param lists number[][]             the numbers of each column, as many in all
+---@param lists number[][]             the numbers of each column; all of one length
 ---@param format string|string[]       of a number, for string.format; or one for each column
 ---@return string
 function csv.columns(heads, lists, format)

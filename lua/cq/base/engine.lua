@@ -47,11 +47,11 @@ if struct_size then
   end
 end
 
----Raises the engine's sentence as an error at the user's line, unless a call returned CQ_OK. Keeps the sentence of an
----interruption or an unsupported call in engine.
+---Raises the engine's last sentence as an error at the user's line, unless a call returned CQ_OK. Keeps the sentence of
+---an interruption or an unsupported call in engine.
 ---@param status integer        cq_status
 ---@param what? string          put before the sentence: "cq.World"
----@param said? fun(sentence: string): string     another sentence for the user, with names in the place of numbers
+---@param said? fun(sentence: string): string     rewrites the sentence, as with names in place of numbers
 function engine.check(status, what, said)
   if tonumber(status) == C.CQ_OK then return end
   local sentence = ffi.string(C.cq_error())

@@ -67,7 +67,7 @@ for id = 0, tonumber(C.CQ_FIELD_COUNT) - 1 do
   taken_by[#taken_by + 1], field.by_name[given.name] = given, given
 end
 
----Sizes of one value: {} of a number, {dim} of a vector, {dim, dim} of a matrix.
+---The shape of one value of a field: {} of a number, {dim} of a vector, {dim, dim} of a matrix.
 ---@param entry cq.FieldInfo
 ---@param dim integer
 ---@return integer[]
@@ -84,7 +84,7 @@ local function shape_of(entry, count, dim)
   return shape
 end
 
----The default of a field, `count` times, as a tensor.
+---The default of a field, repeated `count` times, as a tensor.
 ---@param entry cq.FieldInfo     one with a default
 ---@param count integer
 ---@param dim integer
@@ -95,7 +95,7 @@ function field.fill(entry, count, dim)
   return (T.eye(dim) * entry.default):unsqueeze(1):expand(shape)
 end
 
----An array of a field that no particle has: NaN.
+---A tensor of NaN for `count` particles, where a robot has a constant that its own material lacks.
 ---@param entry cq.FieldInfo
 ---@param count integer
 ---@param dim integer
@@ -117,7 +117,7 @@ local function range(entry)
   }
 end
 
----The allowed numbers in words: "finite numbers at least 0".
+---The numbers that a field may have, in words: "finite numbers at least 0".
 ---@param entry cq.FieldInfo
 ---@return string
 function field.numbers(entry)
@@ -161,8 +161,8 @@ function field.checker(entry, optional)
   return checker
 end
 
----Marks a checker, in place, as one of the engine's lists: help tells the field's meaning and unit, and its annotation
----may be missing. Returns it.
+---Marks a checker, in place, as that of a field of the engine's list, and returns it: its help is the field's meaning
+---and unit, and it needs no LuaCATS annotation.
 ---@param checker cq.Checker
 ---@param entry cq.FieldInfo
 ---@param optional boolean
@@ -175,10 +175,12 @@ end
 
 -- ---- laws -----------------------------------------------------------------------------------------------------------
 
----The list of the constants of a material, of the engine's kind and elasticity.
----@param kind integer
----@param elasticity integer
----@param beside? { viscous: integer, branches: integer }   what stands beside its law
+---The constants that a material needs, for one law and one set of elastic constants.
+---@param kind integer    cq_material_kind
+---@param elasticity integer    cq_elasticity: which two elastic constants are given, as Young's modulus and Poisson's
+---  ratio
+---@param beside? { viscous: integer, branches: integer }   viscous: 1 if it has a viscosity; branches: its number of
+---  Maxwell branches
 ---@return cq.FieldInfo[]
 function field.constants(kind, elasticity, beside)
   local material = ffi.new("cq_material", { kind = kind, elasticity = elasticity })

@@ -12,7 +12,7 @@ local image = {}
 
 ---Reads a PNG file into width, height and pixels. Missing, damaged and enormous files are errors at the user's line.
 ---@param path string
----@param what? string       for errors
+---@param what? string       put before the sentence of an error
 ---@return cq.Image
 function image.read(path, what)
   local size = ffi.new("int32_t[2]")

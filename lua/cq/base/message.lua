@@ -6,7 +6,7 @@ local message = {}
 -- a progress line that stands on the terminal is wiped before anything else is written
 message.wipe = nil
 
--- Writes a line to stderr, over a progress bar that is drawn there; nothing on ranks other than the first.
+-- Writes a line to stderr, over a progress bar that is drawn there. Under MPI only the first rank writes.
 local function write(line)
   if option.program.follows then return end
   if message.wipe then message.wipe() end
@@ -22,7 +22,8 @@ end
 
 local told_interruption = false
 
----Prints a note on how the user's wish to stop has ended, as message.note; only the first one of the process.
+---Prints a note on what an interruption by the user (Ctrl-C) has left undone, as message.note; only the first one of
+---the process.
 ---@param format string
 ---@param ... any
 function message.interruption(format, ...)
@@ -48,7 +49,7 @@ function message.warn(format, ...)
   warned[line] = true
 end
 
----Prints an error that ends the program on stderr; the caller ends it.
+---Prints the error that ends the program on stderr; the caller ends the program.
 function message.fault(format, ...)
   write("cqlua: " .. (select("#", ...) > 0 and format:format(...) or format))
 end

@@ -8,6 +8,7 @@ local text = require "cq.base.text"
 local method = {}
 
 -- A function that calls the method f of a class, but raises an error if it was called with a dot in place of a colon.
+-- word: an object of the class as users write it, such as run; name: of the method.
 local function guarded(class, word, name, f)
   return function(self, ...)
     if not text.is_instance(self, class.__name) then
@@ -19,7 +20,7 @@ end
 
 ---Wraps methods of a class in place, so that a call with a dot instead of a colon is an error that says so.
 ---@param class table      with a __name
----@param word string      what users call an object of it in front of a colon
+---@param word string      an object of the class as users write it: "run" in run:render
 ---@param names? string[]  of its methods; all of its functions unless given
 function method.guard(class, word, names)
   if not names then

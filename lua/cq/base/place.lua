@@ -20,16 +20,17 @@ function place.default_folder()
   return option.program.out or "runs/" .. name
 end
 
----The folder of a run; without one, of the open run, or the one that a run of the script would take.
+---The folder of a run. Without a run: the folder of the run that is open now; if none is, the folder that a run of the
+---script would take.
 ---@param run? { folder: string? }
 ---@return string
 function place.folder(run) return run and run.folder or place.open and place.open.folder or place.default_folder() end
 
----Are files of the script left out? So it is under cqlua check, and on all ranks but the first.
+---Does the script write no files? True under cqlua check, and under MPI on all ranks but the first.
 ---@return boolean
 function place.is_left_out() return option.program.check or option.program.follows end
 
----The first of FRONT1, FRONT2, ... that is neither a file nor a folder.
+---The first of the paths FRONT1, FRONT2, ... that is neither a file nor a folder.
 ---@param front string          a path without its number
 ---@return string
 function place.unused(front)
@@ -38,7 +39,7 @@ function place.unused(front)
   return front .. count
 end
 
----The path of a file in a folder, which is made. Errors: a folder that cannot be made.
+---Makes a folder and returns the path of a file in it. Errors: a folder that cannot be made.
 ---@param folder string
 ---@param name string
 ---@return string
@@ -49,9 +50,8 @@ function place.within(folder, name)
   return path
 end
 
----The path that a file is written to. A path with a slash stays as it is. A name without one is in the run's folder,
----which is made, unless files are left out; without a run, in that of the open run or of the script. Errors: a folder
----that cannot be made.
+---The path that a file is written to. A path with a slash stays as it is. A name without one is in the run's folder, as
+---place.folder, which is made unless place.is_left_out. Errors: a folder that cannot be made.
 ---@param path string
 ---@param run? { folder: string? }    whose folder takes a name
 ---@return string

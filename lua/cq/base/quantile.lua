@@ -1,7 +1,7 @@
--- quantile: quantiles and medians of lists of numbers, between the two nearest.
+-- quantile: quantiles and medians of lists of numbers, interpolated between neighbours.
 local quantile = {}
 
----The number that a share of sorted numbers lies below.
+---The quantile of sorted numbers: linear between the two numbers nearest to it.
 ---@param sorted number[]     at least one, ascending
 ---@param share number        from 0 to 1; 0.5 gives the median
 ---@return number

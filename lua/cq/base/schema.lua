@@ -65,8 +65,8 @@ end
 local REMEMBERED = 256         -- at least so many of the last sentences are known
 local raised, raised_before, raised_count = {}, {}, 0
 
----Remembers a sentence as one for the user: the program shows no frames of the library below it. More than the last one
----are known, since tidying up after an error may fail too.
+---Remembers an error's sentence as one for the user, so that the program prints it without the library's stack frames,
+---and returns it. At least the last 256 sentences are known, since cleaning up after an error may raise another.
 ---@param problem string
 ---@return string problem
 function schema.remember(problem)
@@ -75,12 +75,13 @@ function schema.remember(problem)
   return problem
 end
 
----Is this the sentence of an error by schema.fail, and not one of Lua or of a user's function?
+---Was this sentence raised by schema.fail, and not by Lua or by a user's function?
 ---@param problem any
 ---@return boolean
 function schema.is_failure(problem) return raised[problem] or raised_before[problem] or false end
 
----The text of a caught error with more said behind it; it stays an error for the user, if it was one (is_failure).
+---The text of a caught error with more text behind it; if schema.is_failure knows the error, it knows the longer text
+---too.
 ---@param problem string
 ---@param format string       of what is added
 ---@param ... any
@@ -103,8 +104,8 @@ schema.suggest = text.suggest
 
 -- ---- checkers -------------------------------------------------------------------------------------------------------
 
--- A checker of one field. label: what is allowed, for errors; cats: its LuaCATS type; check(value): is it allowed? and
--- if not, perhaps more about it, for the error.
+-- Makes a cq.Checker. label: what is allowed, for errors; cats: its LuaCATS type; check(value): is it allowed, and if
+-- not, perhaps more about the value, for the error.
 local function checker(options, label, cats, check)
   return {
     label = label, cats = cats, check = check,
@@ -126,7 +127,8 @@ local function range_label(options)
   return #parts > 0 and " " .. table.concat(parts, " and ") or ""
 end
 
--- Raises an error, of the library's own declaration, if options have a name that is not known.
+-- Raises an error if options have a name that is not a key of `known`: a mistake of the library itself. what: kind of
+-- the checker.
 local function known_options(options, known, what)
   for key in pairs(options) do
     if not known[key] and type(key) == "string" then error(("%s has no option %s"):format(what, key), 3) end
@@ -141,7 +143,8 @@ local function in_range(value, options)
      and (not options.above or value > options.above) and (not options.below or value < options.below)
 end
 
--- Makes is.number or is.integer: a function that gives checkers of numbers in a range.
+-- Makes the function schema.number or schema.integer, which makes checkers of numbers in a range. what: the kind in
+-- words; whole: only whole numbers?
 local function number_of(what, whole)
   return function(options)
     options = options or {}
@@ -159,7 +162,7 @@ schema.number = number_of("a finite number", false)
 ---A whole number; options min, max, above, below.
 schema.integer = number_of("a whole number", true)
 
--- Makes is.string, is.boolean and the like: a function that gives checkers of a Lua type.
+-- Makes a function such as schema.boolean, which makes checkers of the Lua type `name`.
 local function of_type(name, label)
   return function(options)
     return checker(options or {}, label, name == "table" and "table" or name,
@@ -189,7 +192,7 @@ function schema.callable(options)
   return checker(options or {}, "a function", "function", text.is_callable)
 end
 
----A checker of the positional values alone: is.one_of { "x", "y", default = "x" }.
+---A checker that allows only the given values: is.one_of { "x", "y", default = "x" }.
 function schema.one_of(options)
   local names, cats = {}, {}
   for i, value in ipairs(options) do
@@ -205,7 +208,8 @@ function schema.one_of(options)
   end)
 end
 
----A checker of lists of numbers. Options: size (a number, or a list of allowed ones), integer, and those of number.
+---A checker of lists of numbers. Options: size (one length, or a list of allowed lengths), integer, and those of
+---schema.number for each number.
 function schema.vector(options)
   options = options or {}
   local sizes = type(options.size) == "number" and { options.size } or options.size
@@ -321,7 +325,7 @@ function schema.same_size(name, first, a, second, b)
   schema.fail("%s: %s has %s and %s has %d", name, first, text.count(#a, "component"), second, #b)
 end
 
----Why a table that was read from a file does not fit the fields, in words; nil: it fits.
+---Why a table that was read from a file does not fit the fields, in words; nil if it fits.
 ---@param fields table<string, cq.Checker>
 ---@param value any
 ---@return string?
@@ -364,8 +368,8 @@ function Schema:__call(given)
   return out
 end
 
----Raises an error about a field that is not known, always: the field that the user gave and the schema lacks, its new
----name or a similar one, and the allowed fields.
+---Raises the error of a field that the schema lacks: it names the field, its new name or a similar one, and the allowed
+---fields.
 function Schema:unknown(key, given)
   local value = given[key]
   local allowed = #self.names > 0 and "allowed are " .. table.concat(self.names, ", ") or "it takes none"

@@ -16,7 +16,8 @@ local script = {}
 
 local commands = host.root .. "/lua/cq/command/"
 
----Prints a sentence about a wrong command line, and ends the program with exit code 2.
+---Ends the program with exit code 2 and a sentence about a wrong command line: raises { misuse = sentence }, which the
+---program catches and prints.
 ---@param format string
 ---@param ... any       for string.format
 function script.misuse(format, ...)
@@ -32,7 +33,7 @@ function script.commands()
   return names
 end
 
----Ends the program, as after wrong use, if the path is no file.
+---Ends the program by script.misuse if the path is no file.
 ---@param path string
 function script.require(path)
   local kind, problem = host.kind(path)
@@ -91,12 +92,12 @@ function script.sources()
   return out
 end
 
----The Lua files that the script's text names in a require, and in turn the files that these name, whether run or not;
----without those of the library: their texts by the names of their copies in a run's folder.
+---The Lua files that the script's text names in a require, and the files that these name in turn, even if they were not
+---run; without those of the library: their texts by the names of their copies in a run's folder.
 ---@return table<string, string> files     bytes
 function script.required()
   local out = {}
-  -- Adds the modules that a Lua text requires, then those that these require.
+  -- Adds the modules that a Lua text requires to `out`, then those that these require.
   local function look(bytes)
     for name in bytes:gmatch "require%s*%(?%s*[\"']([%w_.]+)[\"']" do
       local kept = name:gsub("%.", "/") .. ".lua"
@@ -109,7 +110,7 @@ function script.required()
   return out
 end
 
----Warns of options that were typed and never asked for by the script.
+---Warns of options that were typed on the command line and that the script did not read.
 function script.tell_unused()
   for _, sentence in ipairs(option.unused()) do message.warn("%s", sentence) end
 end

@@ -149,9 +149,9 @@ function text.suggest(word, known)
   return best
 end
 
----Words as text with commas between them, so many in a line.
+---Words as text with commas between them, `count` words in each line.
 ---@param words string[]
----@param count integer        of words in a line
+---@param count integer
 ---@param indent string        before each line
 ---@return string
 function text.wrapped(words, count, indent)

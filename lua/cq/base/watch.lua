@@ -1,5 +1,5 @@
--- watch: whether the script, or a file that it has loaded, was saved anew while it trains (--watch). A version that is
--- no Lua is told, and not taken.
+-- watch: whether the script, or a file that it has loaded, was changed on disk while it trains (--watch). A version
+-- that is not valid Lua causes a warning and is not loaded.
 local C = require("cq.base.engine").C
 local message = require "cq.base.message"
 local option = require "cq.option"
@@ -32,8 +32,8 @@ function watch.begin()
   for _, path in ipairs(paths()) do texts[path] = read_file(path) end
 end
 
----Was a new version saved that can be loaded? Looks at most every PERIOD seconds, and warns of a version that is no
----Lua.
+---Must the script be loaded again, because a changed file that is valid Lua was saved? Reads the files at most every
+---PERIOD seconds, and warns of one that is no Lua.
 ---@return boolean
 function watch.wants()
   if not option.program.watch or watch.wanted then return watch.wanted end

@@ -57,7 +57,8 @@ local zlib = {}
 ---Compresses bytes into the format of RFC 1950, which browsers call "deflate".
 ---@param bytes ffi.cdata*     uint8_t[count]
 ---@param count integer
----@param noisy? integer       of these first bytes: repetitions in them may be chance, so that both ways are tried
+---@param noisy? integer       number of first bytes in which repetitions are chance: they are also tried without a
+---  search for repetitions, and the shorter result is taken
 ---@return string
 function zlib.compress(bytes, count, noisy)
   local plain = deflated(bytes, count, 0, DEFAULT)

@@ -42,8 +42,8 @@ local function load_cases()
   script.misuse("accuracy finds no cases: there is no file %s; they come with the source tree", path)
 end
 
--- The result of a case after `steps` control steps: relative error of the gradient against the true one, with that of
--- the paper. at: of the case, gives the errors.
+-- The result of a case after `steps` control steps, a table for print_row and JSON: the relative error of the gradient
+-- against the true one, and the paper's error. at(steps): the case's function that computes the errors.
 local function measure(case, world, at, steps)
   local errors = at(steps)
   return {

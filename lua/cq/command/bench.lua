@@ -89,8 +89,8 @@ local function falling(case)
   return require("cq").World(scene.world), scene.velocity
 end
 
--- The same of a case with a tank, in which a block of a quarter of its length floats at its draught, at rest: the
--- cq.World and velocities of zeros.
+-- The world of a case with a tank of water, in which a block of a quarter of the tank's length floats at rest, and the
+-- velocities {n, dim} of zeros.
 local function floating(case)
   local cq = require "cq"
   local side, dx = 0.25, 1 / case.across
@@ -104,8 +104,9 @@ local function floating(case)
   return world, cq.zeros { world.particle_count, 2 }
 end
 
--- Times a case of the engine alone and returns its result: { particles, precision, engine, device, law, cells, steps,
--- timers, and lists of seconds forward, backward, and phases }.
+-- Times a case that has no function `time` of its own: rollouts of the engine without observer, controller and loss.
+-- Returns { particles, precision, engine, device, law, cells, steps, timers, and lists of seconds forward, backward,
+-- and phases }. steps: engine steps, nil for the case's.
 local function block(case, steps, repeats)
   local substeps = case.substeps or SUBSTEPS
   local world, velocity = (case.across and floating or falling)(case)
@@ -151,7 +152,7 @@ end
 
 local first_keys = { "case", "device", "threads", "dim", "particles", "precision", "forward_mps", "backward_mps" }
 
--- A number as text with so many significant digits; - where there is none.
+-- A number as text with `digits` significant digits; - where there is none.
 local function significant(x, digits)
   if not x then return "-" end
   return ("%%.%df"):format(math.max(0, digits - 1 - math.floor(math.log10(math.max(x, 1e-9))))):format(x)
@@ -193,7 +194,7 @@ end
 
 -- Prints a case's result, of measure, as a row of the table.
 local function print_row(result)
-  -- "median (best)".
+  -- The text "median (best)" of two numbers.
   local function pair(median, best) return ("%s (%s)"):format(significant(median, 3), significant(best, 3)) end
   local paper = result.paper_frame_ms
   print(("%-18s %9d %-8s %6d  %-15s %-15s  %-17s %s%s"):format(result.case, result.particles, result.precision,
@@ -263,8 +264,8 @@ local function write_csv(path, results)
   atomic_file.write(path, table.concat(lines), { what = "--csv" })
 end
 
--- The list of chosen cases without those that have a precision of their own, if --precision is given: two cases may
--- then be the same.
+-- The list of chosen cases without those that set a precision themselves, if --precision is given, which would make
+-- them equal to others.
 local function without_doubles(chosen)
   if not option.program.precision then return chosen end
   local out = {}

@@ -124,8 +124,9 @@ end
 local MOST = 20              -- lines of a script that are shown
 local BODIES = 4             -- of the first runs, on a page
 
--- Calls each(sign, line) for lines of a run's script that the other run's has not: "-" of the first, "+" of the second;
--- of many the first ones, and a line with the number of the rest. Nothing if a run has no script.
+-- Calls each(sign, line) for lines of one run's script that another run's script lacks: sign "-" for the first run's
+-- lines, "+" for the second's. At most MOST lines of each, then a line with the number of the rest. Nothing if a run
+-- has no script.
 local function each_change(one, other, each)
   if not one.script or not other.script then return end
   local changes = { { "-", lacking(one.script, other.script) }, { "+", lacking(other.script, one.script) } }

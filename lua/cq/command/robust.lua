@@ -22,8 +22,8 @@ local function folder_of_script(folder, manifest)
   return path:sub(1, -#name - 2)
 end
 
--- The experiment of a run's folder, made by its script; nil and the exit code where the script failed. Errors: no best
--- yet; another experiment.
+-- The experiment of a run's folder, made by running its script without training; nil and the exit code where the script
+-- failed. Errors: a run without a best; a script that makes no experiment of that folder.
 local function replayed(folder)
   local fork = require "cq.run.fork"
   local manifest = require("cq.run.manifest").read(folder, "cqlua robust")

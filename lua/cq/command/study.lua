@@ -127,13 +127,13 @@ function actions.run(options, script, words)
   end
 end
 
--- Runs a worker process: a child of `run`, which tells it the trials.
+-- cqlua study work: the worker process that cqlua study run starts, and to which it sends trials.
 function actions.work(options, script)
   option.program.share = options.share
   require("cq.study.trial").serve(session_of(script, options).study)
 end
 
--- cqlua study status: prints how far the study has come, and the best.
+-- cqlua study status: prints how far the study has come, and its best trial.
 function actions.status(options, script)
   local session = session_of(script, options)
   return require("cq.study.report").status(session, options.json)

@@ -8,7 +8,7 @@ local text = require "cq.base.text"
 
 local FLOAT_LEAST, FLOAT_MOST = 1.17549435e-38, 3.4e38
 
--- A number as a C literal of a float. Errors: a larger one.
+-- A number as a C literal of a float. Errors: a number too large for a float.
 local function number(value)
   if math.abs(value) > FLOAT_MOST then is.fail("controller:export: %g is too large for a float of C", value) end
   if math.abs(value) < FLOAT_LEAST then value = 0 end

@@ -79,9 +79,9 @@ end
 
 local known = { centroid = "means of groups", kmeans = "means of clusters", particles = "particles" }
 
--- A list of the input arrays of an exported controller, { name, count, rows, about }: of an observer of the library its
--- parts, of the user's one array. Also how many changes of velocities it observes, nil for none, and whether it
--- observes velocities.
+-- Describes the inputs of an exported controller, a list of cq.controller.Input: an array for each quantity that an
+-- observer of the library shows, or one of `count` numbers for an observer of the script. Also returns how many
+-- velocities the observer turns into accelerations, nil for none, and whether it shows velocities.
 local function inputs_of(observer, world, count)
   local family = rawget(observer, "family")
   if not known[family] or rawget(observer, "observe") then
@@ -115,8 +115,8 @@ end
 
 local describe = {}
 
--- Raises an error where the inputs of a program are not as many numbers as the network takes, as those of an
--- environment are that go with goals.
+-- Raises an error where a program's inputs have another count of numbers than the network takes, `wanted`; so it is for
+-- a learner's controller, which also sees the goals of its environment.
 local function require_inputs(program, wanted)
   local count = program.change or 0
   for _, input in ipairs(program.inputs) do
@@ -128,8 +128,8 @@ local function require_inputs(program, wanted)
   end
 end
 
--- Fills `program`, in place, the description from which all languages are written, from a network and its observer.
--- Errors: no observer; one of other observations; the script's own act.
+-- Fills `program`, in place, from a network and its observer. Errors: no observer; one with a wrong number of
+-- observations; an `act` of the script.
 function describe.mlp(self, program, world, observer)
   require_used(self, world, observer, true)
   local first = self.params.w1
@@ -145,14 +145,14 @@ describe.linear = describe.mlp
 
 local TIME = { name = "time", count = 1, about = "[time] since the start" }
 
--- Adds to an exported program the arrays of a controller of sines.
+-- Fills `program`, in place, from a controller of sines.
 function describe.sines(self, program)
   program.kind, program.inputs = "sines", { TIME }
   program.frequency, program.phases = self.frequency, self.count
   program.layers = { { w = self.params.w, b = self.params.b, activation = "tanh" } }
 end
 
--- Adds to an exported program an open loop's signals by time. Errors: signals of several scenes.
+-- Fills `program`, in place, from an open loop's signals by time. Errors: signals of several scenes.
 function describe.open_loop(self, program, _, _, def)
   local u = self.params.u
   if u.rank == 3 then is.fail("controller:export: these signals are of %d scenes; export those of one", u:size(1)) end
@@ -187,7 +187,7 @@ local function language_of(path)
   is.fail("controller:export: path must end in .h (C99) or .lua, got %s", text.describe(path))
 end
 
--- The name of the family of a controller that can be exported. Errors: a function of a script.
+-- The name in `describe` of the family of a controller. Errors: a controller that the script has written itself.
 local function family_of(self)
   local family = self.loop and "open_loop" or self.family
   if describe[family] and not rawget(self, "act") then return family end
@@ -195,7 +195,7 @@ local function family_of(self)
     .. "be exported")
 end
 
--- The exported program of one controller, a cq.controller.Program: inputs, state, layers, signals.
+-- The cq.controller.Program of one controller, which the writers of all languages take. name: prefix of its functions.
 local function described(self, name, world, observer, def)
   local family = family_of(self)
   local out = { name = name, about = tostring(self), dt = world.control_dt,
@@ -204,7 +204,7 @@ local function described(self, name, world, observer, def)
   return out
 end
 
--- Adds to an exported program the parts of a sum, each as a program of its own.
+-- Fills `program`, in place, from a sum of controllers: each part is a program of its own.
 function describe.sum(self, program, world, observer, def)
   program.kind, program.inputs, program.parts = "sum", {}, {}
   for k, name in ipairs(T.leaves.sorted_keys(self.parts)) do

@@ -28,8 +28,8 @@ local function same(tensor, sizes)
   return true
 end
 
----Raises an error if parameters lack one of a list, have one too many, or one of another shape.
----@param what string         for errors
+---Raises an error if parameters lack one of the list, have one that is not in it, or one of a wrong shape.
+---@param what string         the controller, for errors
 ---@param params any
 ---@param list cq.controller.wanted[]
 function fit.require(what, params, list)

@@ -38,14 +38,14 @@ local function make_layers(self, inputs)
   self.params, self.inputs = initial.with_own(self, params), inputs
 end
 
--- Observations {..., inputs} with the network's mean taken off, divided by its deviation, and cut off at +-10; as they
--- are where it has none.
+-- Observations {..., inputs} minus the network's mean, divided by its deviation and clamped to +-10; unchanged if it
+-- has no mean.
 local function scaled(self, observation)
   if not self.mean then return observation end
   return ((observation - self.mean_tensor) / self.deviation_tensor):clamp(-LIMIT, LIMIT)
 end
 
--- Raises an error if mean and deviation are of another number of observations.
+-- Raises an error if the network has mean and deviation, and not as many numbers of them as `inputs`.
 local function require_scales(self, inputs)
   if self.mean and #self.mean ~= inputs then
     is.fail("cq.Controller.%s: mean and deviation have %s, and there are %d", self.family,
@@ -59,7 +59,7 @@ local function sizes_of_layer(self, k, inputs)
   return k == 1 and (inputs or false) or hidden[k - 1], k > #hidden and (self.signals or false) or hidden[k]
 end
 
--- Do the parameters w1, b1, w2, ... have the shapes of this network's layers for so many inputs?
+-- Do the parameters w1, b1, w2, ... have the shapes of this network's layers for `inputs` observations?
 local function layers_fit(self, inputs)
   for k = 1, #self.hidden + 1 do
     local w, b, rows, columns = self.params["w" .. k], self.params["b" .. k], sizes_of_layer(self, k, inputs)
@@ -69,7 +69,7 @@ local function layers_fit(self, inputs)
   return true
 end
 
--- Raises an error if parameters do not fit the network's layers, with a sentence on what fits.
+-- Raises an error that names the wrong shape if parameters do not fit the network's layers.
 local function require_layers(self, inputs)
   local list = {}
   for k = 1, #self.hidden + 1 do
@@ -118,7 +118,8 @@ local linear = is.define("cq.Controller.linear", {
   seed = initial.seed, inputs = size, signals = size, scale = is.number { min = 0, default = 1 }, init = initial.init,
 })
 
--- Takes over mean and deviation of observations as tensors. Errors: one of them alone, or of different numbers.
+-- Stores mean and deviation of observations as self.mean_tensor and self.deviation_tensor. Errors: one without the
+-- other, or different lengths.
 local function take_scales(self)
   if not (self.mean or self.deviation) then return end
   if not (self.mean and self.deviation) or #self.mean ~= #self.deviation or #self.mean == 0 then
@@ -163,8 +164,9 @@ return function(Network, Linear)
     return self.output and x:clamp(-1, 1) or x
   end
 
-  ---A list of layers { w, b, activation }, the last one with tanh or "clip"; nil for an `act` of the user's, and for
-  ---parameters made for other observations, whose error act raises.
+  ---A list of layers { w, b, activation }, the last one with "tanh" or "clip", for the engine and for export. nil where
+  ---`act` is the user's own, and for another number of observations than the parameters have, for which act raises an
+  ---error.
   ---@param inputs integer     observations
   function Network:layers(inputs)
     if self.act ~= Network.act or self.inputs and self.inputs ~= inputs then return nil end

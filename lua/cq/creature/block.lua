@@ -50,8 +50,8 @@ local function places_of(legs, along, across)
   return out
 end
 
--- Adds a leg of four air chambers, in two rows, under a place of the body: appends their shapes and names, and the
--- leg's group. place: { name, x, z, side }.
+-- Adds a leg of four air chambers, in two rows, under the body: appends their shapes and names, and the leg's group.
+-- place: an entry of places_of, with side: of a block [length]; block_of: the function of filler.
 local function add_leg(shapes, chambers, groups, place, block_of)
   local side, half = place.side, place.side / 2
   groups[place.name] = {}
@@ -135,7 +135,8 @@ function block.arm(fields)
     is.fail("cq.Creature.arm: root must be less than the length of a chamber, %g, or nothing of it can bend, got %g",
       def.chamber, def.root)
   end
-  -- a part from so far from the root on
+  -- Adds a part of the arm, `length` long, that begins at the length `from` behind the root: chamber i, k, from 0, of
+  -- those side by side; a block as wide as the arm if i is nil.
   local function add(name, from, length, i, k)
     local y = def.hanging and total - from - length or from
     local w = i and half or def.width
@@ -173,8 +174,8 @@ local crawler = body.define("crawler", { count = count_of, spacing = spacing_of 
 
 local BODY, CHAMBER = { 0.2, 0.16, 0.2 }, { 0.1, 0.07, 0.2 }
 
--- Adds the four chambers of a leg to the side, in two layers: appends their shapes and names, and the leg's group. at:
--- of its lower back corner.
+-- Adds the four chambers, in two layers, of a leg at the body's side: appends their shapes and names, and the leg's
+-- group. at: the leg's lower back corner; block_of: the function of filler.
 local function add_side_leg(shapes, chambers, groups, name, at, block_of)
   groups[name] = {}
   for i = 0, 1 do

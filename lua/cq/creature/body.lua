@@ -26,8 +26,8 @@ function body.define(name, fields)
   return is.define("cq.Creature." .. name, fields)
 end
 
----A named box of particles with its lower corner at `at`: so many along each side, one number or one for each axis, or
----at a spacing.
+---A named box of particles with its lower corner at `at`. count: particles along each side, one number or one for each
+---axis; nil where they have a spacing.
 ---@return cq.Shape
 function body.block(name, at, size, count, spacing)
   local each = {}
@@ -35,16 +35,16 @@ function body.block(name, at, size, count, spacing)
   return Shape.box { name = name, at = at, size = size, count = count and each, spacing = spacing }
 end
 
----The resolution of a creature's blocks: the given spacing or count along each side, else a default count. Errors: both
----are given. Also returns the spacing, if it is given.
+---The resolution of a creature's blocks: the user's spacing, or count along each side, else the default `count`.
+---Errors: both are given.
 ---@return integer? count, number? spacing
 function body.fineness(name, def, count)
   if def.count and def.spacing then is.fail("cq.Creature.%s: give either count or spacing, not both", name) end
   return def.count or not def.spacing and count or nil, def.spacing
 end
 
----A cq.Actuator.pressure along an axis of the undeformed body, "y" unless given, with a signal for each chamber, a
----group's name.
+---A cq.Actuator.pressure along an axis of the undeformed body, "y" unless given, with a signal for each chamber.
+---chambers: names of groups.
 function body.pressure(def, chambers, axis)
   return require("cq.actuator").pressure { groups = chambers, axis = axis or "y", max = def.max }
 end

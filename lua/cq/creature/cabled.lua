@@ -166,7 +166,8 @@ end
 -- half the width of a leg, and the height of a leg and of the body
 local CHAMBER, HEIGHT, HIP = 0.05, 0.1, 0.1
 
----The eight blocks of the biped with air chambers, and the names of these.
+---The eight blocks of the biped with air chambers, and the names of the four blocks that are chambers. block: makes one
+---block as a shape.
 ---@param block fun(name: string, at: number[], size: number[]): cq.Shape
 ---@return cq.Shape[] shapes, string[] chambers
 function cabled.biped_blocks(block)

@@ -155,7 +155,8 @@ local function cut(sample, list, def, prefix, out)
   end
 end
 
----Chambers of a body by position, as groups and their names. Errors: a chamber without particles; split.
+---Cuts a body into chambers by position: returns their particles, from 1, by name, and the names in order. Errors: a
+---chamber without particles; a wrong split.
 ---@param sample cq.Sample
 ---@param given cq.Creature.chambers.def
 ---@param what string        for errors

@@ -7,7 +7,8 @@ local lattice = {}
 -- how far these cells are from equal squares.
 local function each_way(sizes, spacing, visit)
   local counts = {}
-  -- visits every choice of particle counts near size / spacing, along axis d of block `part` and all that follow
+  -- Visits every choice of particle counts near size / spacing, along axis d of block `part` and all axes that follow.
+  -- cost: of the counts chosen before.
   local function along(part, d, cost)
     if part > #sizes then return visit(counts, cost) end
     local size = sizes[part].size

@@ -12,7 +12,7 @@ local outline = {}
 
 -- ---- chambers -------------------------------------------------------------------------------------------------------
 
--- Is this a table of names, not empty, whose values all satisfy is_one?
+-- Is this table not empty, are its keys all names, and is is_one true of each value?
 local function all_of(given, is_one)
   if next(given) == nil then return false end
   for name, value in pairs(given) do
@@ -21,8 +21,8 @@ local function all_of(given, is_one)
   return true
 end
 
--- A shape with its chambers as groups, and a list of their names: where functions of a place are true, or parts of the
--- bottom.
+-- Adds the chambers of a creature to its shape as groups, and returns the shape and a list of their names: the places
+-- where the user's functions are true, or parts of the bottom by chamber.cut. what: the constructor, for errors.
 local function with_chambers(def, shape, spacing, what)
   local given = def.chambers or {}
   if all_of(given, text.is_callable) then

@@ -9,8 +9,8 @@ local fields = {}
 
 local bodies = is.any_of { is.instance "cq.Robot", is.list(is.instance "cq.Robot", { min = 1 }) }
 
--- Stores the goal of a scene that reset gave, as a row of goal_rows. Errors: not finite; scenes with goals of different
--- sizes.
+-- Stores the goal that the user's reset gave for a scene, or nil, as a row of self.goal_rows. Errors: a goal that is
+-- not finite; a goal for some scenes only; goals of different sizes.
 local function take_goal(self, scene, goal)
   if goal == nil then
     if self.goal_size and self.goal_size > 0 then

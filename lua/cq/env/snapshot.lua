@@ -10,19 +10,19 @@ local T = require "cq.tensor"
 
 local snapshot = {}
 
--- The control steps that the longest running episode has made.
+-- The number of control steps of the longest running episode. length: control steps of each scene's episode so far.
 local function longest(length)
   local out = 0
   for _, steps in ipairs(length) do out = math.max(out, steps) end
   return out
 end
 
----Keeps the actions of a control step.
+---Keeps the actions of a control step, for later snapshots.
 ---@param self cq.Env
 ---@param u cq.Tensor     {scenes, actions}
 function snapshot.note(self, u) self.acted[#self.acted + 1] = u:detach() end
 
----Drops the actions of control steps before the longest running episode.
+---Drops kept actions of control steps that are older than the longest running episode.
 ---@param self cq.Env
 function snapshot.trim(self)
   local extra = #self.acted - longest(self.length)
@@ -32,9 +32,9 @@ function snapshot.trim(self)
   self.acted = rest
 end
 
----What snapshot.restore needs to go on from here: per scene the state of its random numbers before its episode was
----drawn, control steps and return of the episode so far; all actions since the longest episode began; the step and the
----observation to check against. Tables and tensors, which cq.save writes.
+---The data from which snapshot.restore continues: for each scene the state of its random numbers before its episode
+---was drawn, and control steps and return of the episode so far; all actions since the longest episode began; the
+---step, and the observation to check against. Tables and tensors, which cq.save writes.
 ---@param self cq.Env
 ---@return table
 function snapshot.of(self)
@@ -45,7 +45,7 @@ function snapshot.of(self)
     actions = #self.acted > 0 and T.stack(self.acted, 1) or nil }
 end
 
--- Raises an error if a value is no snapshot, or one of another number of scenes or actions.
+-- Raises an error if `saved` is no snapshot, or one of another number of scenes or actions.
 local function check(self, saved)
   if type(saved) ~= "table" or not T.is_tensor(saved.length) or type(saved.random) ~= "table" then
     is.fail("env:restore: needs what env:snapshot() gave, got %s", text.describe(saved))
@@ -60,8 +60,8 @@ local function check(self, saved)
   end
 end
 
--- Repeats `count` control steps since the longest running episode began, from a saved snapshot, and returns the state
--- after them; scenes whose episodes began later wait at their start.
+-- Simulates the last `count` control steps again, with the actions of a snapshot: those since the longest running
+-- episode began. Returns the state after them. A scene whose episode began later waits at its start.
 local function repeat_steps(self, saved, count)
   local roll = self.world:rollout { steps = 0, batch = self.scenes, robot = self.bodies }
   roll.first = saved.step - count
@@ -91,15 +91,15 @@ local function repeat_steps(self, saved, count)
   return begun.state
 end
 
--- Are observations those that were saved? On a GPU scenes that begin at different steps are sorted at other times, and
--- then the same to rounding.
+-- Are observations equal to the saved ones? On a GPU, to rounding: there the particles of scenes that began at
+-- different steps are sorted at different times.
 local function are_same(world, observation, saved)
   if observation:equal(saved) then return true end
   return world.device_kind == "cuda" and (observation - saved):abs():max():item() <= 1e-4 * saved:abs():max():item()
 end
 
----Brings an environment to a snapshot: draws its episodes again, and repeats their control steps in the engine. Warns
----if the observation is not the saved one to the last bit.
+---Brings an environment to the point of a snapshot: draws its episodes again, and simulates their control steps again.
+---Warns if the observation is not the saved one to the last bit.
 ---Errors: no snapshot; another number of scenes or actions.
 ---@param self cq.Env
 ---@param saved table             of snapshot.of

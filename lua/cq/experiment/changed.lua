@@ -30,7 +30,8 @@ local kinds = {
 }
 for _, entry in ipairs(field.of_world) do kinds[entry.name] = field.listed(is.any(), entry, true) end
 
----The fields of a definition, and those that change an experiment's world or robot.
+---Adds the fields of run.changes.def, which change an experiment's world, robot or duration, to the checkers of a
+---definition, in place. Returns the same table.
 ---@param fields table<string, cq.Checker>
 ---@return table<string, cq.Checker>
 function changed.fields(fields)
@@ -54,7 +55,7 @@ local function is_of(robot, world)
   return false
 end
 
--- The world with its first robot replaced. Returns it, and that robot as it stands in it.
+-- A copy of the world with its first robot replaced. Returns that world, and the robot as it stands in it.
 local function with_first(world, robot)
   local robots = { robot }
   for k = 2, #world.robots do robots[k] = world.robots[k] end
@@ -63,9 +64,9 @@ local function with_first(world, robot)
 end
 
 -- The world and the robot of a rollout with an extracted body. With no world, or a variant of the body's own: that one,
--- and the body with the values that the experiment trains. With another world: if the body stands there, the body
--- there; else that world with the body in the place of the design's block. Errors: a body of another design; neither
--- body nor block stands there.
+-- and the body with the values that the experiment trains. A world that already contains the body is used as it is. In
+-- any other world the body replaces the first robot, which must be the design's block. Errors: a body of another
+-- design; a first robot that is neither the body nor the block.
 local function world_and_robot(run, body, params, world)
   if not world or world.variant_of == body.world then
     extracted.require_own(run, body, "cq.Experiment")
@@ -80,7 +81,7 @@ local function world_and_robot(run, body, params, world)
   return with_first(world, own:subset(body.particles):with_values_of(body.robot))
 end
 
----World and robot of a rollout of an experiment.
+---World and robot of a rollout of an experiment, with the user's changes (`def`) and a table of parameters.
 ---Errors: a body and a robot; a body of another design, or that does not stand in the world; values of particles that
 ---the robot cannot take.
 ---@param run cq.Experiment
@@ -102,15 +103,15 @@ function changed.place(run, def, params)
   return world, trainables.apply(robot:with_values_of(run:valued(params)), run.apply, params.named)
 end
 
----Control steps of a rollout.
+---The number of control steps of a rollout: by steps or duration of the changes, else the experiment's. Errors: both.
 ---@param run cq.Experiment
 ---@param def run.changes.def
----@param what string
+---@param what string           for errors
 ---@return integer
 function changed.steps(run, def, what) return steps_in(run, def, def.world or run.world, what) end
 
----Moves the fields that are changes (friction, gravity, world, ...) out of a table that has other fields too, into one
----of their own.
+---Moves the fields of run.changes.def (friction, gravity, world, ...) out of a table that has other fields too, into a
+---new table.
 ---@param def table           of a definition with changed.fields
 ---@return run.changes.def
 function changed.take(def)
@@ -119,7 +120,7 @@ function changed.take(def)
   return out
 end
 
----Copies changes that are fields of world:rollout into its definition.
+---Copies the changes of gravity, damping, friction and wall_velocity into the fields of world:rollout.
 ---@param def run.changes.def
 ---@param fields table         of world:rollout, which gets them
 function changed.fill(def, fields)

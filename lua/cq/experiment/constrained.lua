@@ -51,7 +51,7 @@ end
 ---The user's constraints as a checked list. Errors: a constraint with none, or several, of terminal, running and of;
 ---unknown fields.
 ---@param given table[]
----@return cq.Constraint[] constraints    each with its functions, and at: its place among those that run
+---@return cq.Constraint[] constraints    each with its functions; `at`: the column of one with `running` in roll.record
 function constrained.list(given)
   local list, defs = constraint.list(flattened(given), spec, "cq.Experiment")
   local running = 0
@@ -69,11 +69,12 @@ function constrained.list(given)
   return list
 end
 
--- The value of a constraint's function as a tensor of rank 0. Errors, with the name of the constraint and the part: the
--- value is no number.
+-- The value that a function of constraint c (`part`: "terminal", "running", ...) returned, as a tensor of rank 0.
+-- Errors, with the names of both: it is no number.
 local function number(value, c, part) return objectives.number(value, ("constraint %s: %s"):format(c.name, part)) end
 
----A recorder for constraints on every state: it gives a row {constraints} at each; nil: there are none.
+---The record function of a rollout for constraints with `running`: evaluates them after each control step and returns
+---a row {running constraints}. nil: no constraint has `running`.
 ---@param list cq.Constraint[]
 ---@return (fun(state: cq.State, u: cq.Tensor): cq.Tensor)?
 function constrained.recorder(list)
@@ -93,7 +94,7 @@ function constrained.recorder(list)
   end
 end
 
--- The value of one constraint, a tensor of rank 0, in a rollout or of the parameters.
+-- The value of one constraint c, a tensor of rank 0, in a rollout or of the parameters.
 local function value_of(c, run, params, roll)
   if c.terminal then return number(c.terminal(roll.state), c, "terminal") end
   if c.of then return number(c.of(params, roll, run), c, "of") end
@@ -111,9 +112,9 @@ function constrained.values(run, params, roll)
   return out
 end
 
----Refuses constraints that the optimizer cannot keep.
+---Raises an error if the experiment's optimizer cannot keep its constraints.
 ---@param run cq.Experiment
----@param stages string[]
+---@param stages string[]      "violation" and "objective", as they are minimized one after the other
 function constrained.check(run, stages) solve.check(run.optimizer, run.constraints, stages, "run:optimize") end
 
 return constrained

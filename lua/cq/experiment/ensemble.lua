@@ -52,14 +52,14 @@ local reductions = is.one_of { "mean", "worst" }
 
 -- ---- what users give ------------------------------------------------------------------------------------------------
 
--- Returns how losses of variants become one, a name or a table with a quantile, with defaults. Errors: another name;
--- unknown fields.
+-- Checks the user's reduction of the losses of variants to one: "mean", "worst" or { cvar = share }. Errors: another
+-- name; unknown fields.
 local function check_reduce(given, what)
   if type(given) == "table" then return reduce_spec(given) end
   return is.argument(what, "reduce", reductions, given)
 end
 
----Checks the user's variants and reduction; nil: there are none.
+---Checks the user's variants and their reduction, and returns them as one table (an ensemble); nil: there are none.
 ---@param variants any
 ---@param reduce any
 ---@param what string           for errors
@@ -88,7 +88,7 @@ function ensemble.of(variants, reduce, what)
   return out
 end
 
----A copy of an ensemble, or of one without variants, with another reduction of losses. Errors: no such reduction.
+---A copy of an ensemble with another reduction of its losses. Errors: there is no ensemble; no such reduction.
 ---@param own table?            from of
 ---@param reduce any
 ---@param what string
@@ -110,7 +110,8 @@ function ensemble.of_stage(run, stage)
   return ensemble.with_reduce(run.own_ensemble, stage.reduce, what)
 end
 
----Refuses an experiment, or an optimizer, that an ensemble is nothing for.
+---Raises an error if variants cannot be trained: in an experiment of several scenes, by an optimizer that compares
+---losses of iterations although variants are drawn for each, or beside a constraint called mean or worst.
 ---@param run cq.Experiment
 ---@param own table?            from of
 ---@param optimizer cq.Optimizer?
@@ -129,7 +130,7 @@ function ensemble.check(run, own, optimizer, what)
   end
 end
 
----An ensemble in words, compared when a run is resumed; nil: none.
+---An ensemble as text, to compare when a run is resumed; nil: none.
 ---@param own table?
 ---@return string?
 function ensemble.words(own)
@@ -159,7 +160,7 @@ local function refuse_change(given)
   end
 end
 
--- Raises an error if the experiment of a variant lacks a constraint of the main one.
+-- Raises an error if `other`, the experiment of a variant, lacks a constraint of the main one.
 local function require_constraints(run, other)
   for _, c in ipairs(run.constraints) do
     local found = false
@@ -170,7 +171,8 @@ local function require_constraints(run, other)
   end
 end
 
--- The random generator of variant k at an iteration; it does not depend on the number of variants.
+-- The random generator of variant k at an iteration. Its seed does not depend on the number of variants. own: the
+-- ensemble.
 local function generator_of(own, k, iteration)
   local seed = option.program.seed or 0
   return random { seed = (seed % ITERATIONS * ITERATIONS + (own.fixed and 0 or iteration)) * MOST + k - 1 }
@@ -193,7 +195,8 @@ local function given_for(run, k, iteration)
   return def
 end
 
--- The definition of variant k's rollout, and its experiment. `of`: iteration, steps, and the policies made so far.
+-- The definition of variant k's rollout, and its experiment. given: the variant as given_for returns it; of: {
+-- iteration, steps, policies }, with the policies made so far by body or experiment.
 local function define(run, params, k, of, given)
   local steps, policies = of.steps, of.policies
   if text.is_instance(given, "cq.Experiment") then
@@ -207,9 +210,9 @@ local function define(run, params, k, of, given)
   return other:rollout_def(at, made, policies[key]), other
 end
 
--- Calls f(...); an error names the variant.
+-- Calls f(...); an error names variant k of the ensemble `own`.
 local function of_variant(own, k, f, ...)
-  -- Passes on results of a protected call; an error says in which variant it happened.
+  -- Passes on the results of pcall; an error gets the number of the variant.
   local function finish(fine, ...)
     if fine then return ... end
     local problem = ...
@@ -260,7 +263,8 @@ local function reduced_constraint(c, list, reduce)
   return weighted(list, weights_of(c.equal and "mean" or reduce, list))
 end
 
--- Notes that a variant is left out of an iteration, the first time, and again whenever they are twice as many.
+-- Counts variant k as left out of an iteration because of the error `problem`. Warns the first time, and each time that
+-- the count has doubled.
 local function leave_out(own, k, iteration, problem)
   own.left_out = own.left_out or { count = 0, told = 1 }
   local left, key = own.left_out, iteration * MOST + k
@@ -278,10 +282,10 @@ local function cannot_begin(own, problem)
   return not own.listed and is.is_failure(problem) and not recover.is_of_simulation(problem) and C.cq_interrupted() == 0
 end
 
--- f(...), or nothing where a drawn variant cannot begin.
+-- Returns f(...), or nothing if a drawn variant k cannot begin, which is then left out of the iteration.
 local function attempt(own, k, iteration, f, ...)
-  -- The results of f, taken from those of pcall. Nothing, and variant k is left out, where that cannot begin; raises
-  -- any other error.
+  -- Returns the results of f from those of pcall. After the error of a drawn variant that cannot begin, returns nothing
+  -- and leaves variant k out; raises any other error.
   local function finish(fine, ...)
     if fine then return ... end
     local problem = ...
@@ -291,9 +295,9 @@ local function attempt(own, k, iteration, f, ...)
   return finish(pcall(f, ...))
 end
 
--- Simulates variants: a table of rollouts by position in defs, without those that cannot begin, and a list of what is
--- to be released, since a batch is released as a whole. numbers: of the variants. Where a batch cannot begin, each of
--- its variants is simulated alone, which says whose error it is.
+-- Simulates variants by their rollout definitions. Returns a table of rollouts by position in defs, without variants
+-- that cannot begin, and a list of the rollouts to be released: a batch is released as a whole. numbers: the k of each
+-- variant in defs. Where a batch cannot begin, each of its variants is simulated alone, to find the one at fault.
 local function rollouts(own, iteration, defs, numbers)
   local rolls, wholes = {}, {}
   -- Simulates the i-th variant by itself into rolls[i], with its rollout added to wholes; neither where it cannot
@@ -329,7 +333,8 @@ function Rollouts:release()
   for _, whole in ipairs(self.wholes) do whole:release() end
 end
 
----The objective and all constraints over the variants of an experiment, by name; mean and worst of its losses beside.
+---The objective and all constraints over the variants of an experiment, by name, and beside them mean and worst of the
+---losses.
 ---Errors: no variant can begin.
 ---@param run cq.Experiment      with an ensemble
 ---@param params table

@@ -40,11 +40,11 @@ local function unpacked(run, all, what)
   end)
 end
 
--- The path of an entry of a nested table.
+-- The path of entry `key` of a nested table that is itself at `path`, as "robot.young".
 local function join(path, key) return path == "" and tostring(key) or path .. "." .. tostring(key) end
 
--- A value that the user gives in the place of a parameter's tensor, as a tensor of its shape; a number fills it. path:
--- of the parameter, for errors. Errors: no number, list or tensor; another shape.
+-- A user's value for one parameter as a tensor of the parameter's shape; a number fills it. path: of the parameter, for
+-- errors. Errors: no number, list or tensor; another shape.
 local function fitted(tensor, value, path, what)
   if type(value) ~= "number" and type(value) ~= "table" then
     is.fail("%s: params.%s must be a number, a list or a tensor, got %s", what, path, text.describe(value))
@@ -58,8 +58,8 @@ local function fitted(tensor, value, path, what)
   return own
 end
 
--- A new table of the experiment's parameters with the user's in their place. path: where own stands in it, for errors.
--- Errors: a name that the parameters lack; a value that does not fit.
+-- A copy of `own`, a nested table of parameters, with the values of `given` in their places. path: of `own` in the
+-- experiment's parameters, for errors. Errors: a name that the parameters lack; a value that does not fit.
 local function merged(own, given, path, what)
   if given == nil then return own end
   if T.is_tensor(own) then return fitted(own, given, path, what) end
@@ -101,7 +101,7 @@ end
 local Evaluation = { __name = "cq.Evaluation" }
 Evaluation.__index = Evaluation
 
--- "loss -0.312, terminal -0.35, effort 0.038"
+-- The evaluation in one line: "loss -0.312, effort 0.038, terminal -0.35".
 function Evaluation:__tostring()
   local names, words = {}, { ("loss %.6g"):format(self.loss) }
   for name, value in pairs(self) do
@@ -112,7 +112,7 @@ function Evaluation:__tostring()
   return table.concat(words, ", ")
 end
 
--- Raises an error if a constraint has a name that an evaluation uses for something else.
+-- Raises an error if a constraint has the name of another field of an evaluation (cq.Evaluation).
 local function require_free(run)
   for _, c in ipairs(run.constraints) do
     if c.name == "losses" or c.name == "rollout" or run.objective[c.name] then
@@ -122,7 +122,7 @@ local function require_free(run)
   end
 end
 
--- Loss, parts of the objective and constraints of one rollout, as numbers by name, and the rollout.
+-- Simulates one scene: loss, parts of the objective and constraints, as numbers by name; and the rollout.
 local function one(run, params, def)
   local roll = run:rollout(params, def)
   local loss, parts = objectives.loss(run.objective, roll)
@@ -132,8 +132,8 @@ local function one(run, params, def)
   return out, roll
 end
 
--- Evaluates all scenes, which ranks share: { loss, losses {scenes}, and each part and constraint by name }, all but
--- losses means over scenes. A part that some scene lacks is left out.
+-- Simulates all scenes, which ranks share: { loss, losses {scenes}, and each part and constraint by name }; all but
+-- losses are means over scenes. A part that some scene lacks is left out.
 local function several(run, params, def)
   local found = {}
   local losses, loss = scenes.map(run, function(scene, k)
@@ -154,13 +154,13 @@ local function several(run, params, def)
   return out
 end
 
--- The world of the evaluation's rollout.
+-- The world in which an evaluation simulates.
 local function world_of(run, def)
   local body = def.body or not def.robot and run.extracted
   return def.world or body and body.world or run.world
 end
 
--- The loss with twice as many substeps; or nil and the sentence why that simulation failed.
+-- The loss with twice as many substeps; a sentence why that simulation failed where it did.
 local function finer_loss(run, params, def)
   local finer = tables.merged(def)
   local fine, found = pcall(function()
@@ -171,8 +171,7 @@ local function finer_loss(run, params, def)
   return found
 end
 
--- Prints the loss beside that of training, where the evaluation's world is another one. finer: the loss with twice as
--- many substeps, or a sentence why there is none (finer_loss).
+-- Prints the loss beside the one with twice as many substeps, and their difference. finer: what finer_loss returns.
 local function tell_difference(run, def, loss, finer)
   local substeps = world_of(run, def).substeps
   local told = ("loss %.6g with substeps = %d and "):format(loss, substeps)

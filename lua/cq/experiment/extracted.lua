@@ -5,7 +5,7 @@ local trainables = require "cq.experiment.trainable"
 
 local extracted = {}
 
----The body's particles with values of the robot that are trained beside the design.
+---The robot of an extracted body, with the values of the robot that the experiment trains beside the design.
 ---@param run cq.Experiment
 ---@param body cq.Topology.Body
 ---@param params table
@@ -17,8 +17,8 @@ function extracted.robot(run, body, params)
   return robot:subset(body.particles):with { actuation_weight = body.robot.values.actuation_weight.tensor }
 end
 
----The body that a stage ends with: that which it was trained with, or one cut from the design. Its files go into the
----folder of the run.
+---The body that a stage ends with: the one that it trained, with its present pulses, or one that is extracted from the
+---design now. The body's files go into the folder of the run.
 ---@param run cq.Experiment
 ---@param params table
 ---@return cq.Topology.Body
@@ -28,7 +28,7 @@ function extracted.result(run, params)
   return body
 end
 
----Refuses a body of a design that is not the experiment's.
+---Raises an error if a body was not extracted from the experiment's design.
 ---@param run cq.Experiment
 ---@param body cq.Topology.Body
 ---@param what string         for the sentence

@@ -122,8 +122,8 @@ local function opacity_of(density, dim)
   return dim == 3 and solid:sum():item() > 0 and solid or density
 end
 
--- The colours of a body of the design: { world, by {particle_count} the signal of each particle + 1 (1: none),
--- categories: the names of these, opacity {particle_count} of a soft design }.
+-- How a design's body is drawn: { world, by {particle_count} the signal of each particle + 1 (1: none), categories: the
+-- names of these, opacity {particle_count} where the density is not yet 0 or 1 }. def: completed by `subject`.
 local function look_of(self, def)
   local solid = def.solid
   if solid then
@@ -152,8 +152,8 @@ local function design_panel(self, def, look, size)
   return render.picture(options, function(on_step) return def.simulate(on_step, 1) end)
 end
 
--- A list of the times of the drawn moments [time]: as the user gave them, or evenly over the rollout; `begins`: from
--- the start on.
+-- A list of the times of the drawn moments [time]: as the user gave them, or evenly over the rollout; `begins`: the
+-- first is the start.
 local function moments(def, duration, begins)
   if def.stills then return def.stills end
   local out = {}
@@ -161,7 +161,8 @@ local function moments(def, duration, begins)
   return out
 end
 
--- The option `colour` of a picture that shows signals; a design's expand where they are positive.
+-- The option `colour` of a picture that shows signals; for a design with the sign changed, so that positive (red)
+-- expands.
 local function signal_of(is_design)
   if not is_design then return "signal" end
   return { by = function(state, u)
@@ -170,7 +171,7 @@ local function signal_of(is_design)
   end, label = "signal; red expands", range = { -1, 1 }, palette = "signed" }
 end
 
--- A canvas of the moments, with the forces of walls as arrows. look: what look_of returns, or nil.
+-- A canvas of pictures at several times, with the forces of walls as arrows. look: what look_of returns, or nil.
 local function stills_panel(self, def, look, width)
   local times = moments(def, self.steps * self.world.control_dt, look == nil)
   local forces = def.forces and { by = figures.arrows_of(def.forces, def.world), label = "force of a wall",
@@ -184,7 +185,7 @@ end
 
 -- ---- how it was found -----------------------------------------------------------------------------------------------
 
--- One column of a history, nan in rows that lack it; nil if all rows do.
+-- One column of a history as a list over its rows, nan in rows that lack it; nil if all rows do.
 local function column(rows, name)
   local out, any = {}, false
   for k, row in ipairs(rows) do
@@ -194,11 +195,11 @@ local function column(rows, name)
   return any and out or nil
 end
 
--- The colour of line k, pale or not.
+-- The colour of curve k as text, translucent if `pale`.
 local function tint(k, pale) return paint.lines[(k - 1) % #paint.lines + 1] .. (pale and "60" or "") end
 
----One line of losses for each stage and start of a plan, since losses of different stages and starts do not continue
----each other. Starts that a tournament dropped are pale.
+---One curve of losses for each stage and start of a multi-start plan, since losses of different stages and starts do
+---not continue each other. Dropped starts are pale.
 ---@param rows table[]
 ---@param iteration number[]
 ---@param y number[]
@@ -224,7 +225,7 @@ function figures.loss_lines(rows, iteration, y, dropped)
   return series
 end
 
--- A table by number of start: true for those that the tournament of a run has left out. folder: the run's.
+-- A table by number of start of a multi-start plan: true for starts that were dropped. folder: the run's.
 local function dropped_in(folder)
   local saved, out = require("cq.run").saved_in(folder), {}
   local state = saved and type(saved.optimizer) == "table" and saved.optimizer or {}
@@ -277,8 +278,8 @@ local function title_panel(title, width)
   return canvas
 end
 
--- Completes the table `def` of figures in place: body, solid, world and params that the page shows, and
--- def.simulate(on_step, steps), which runs their rollout and returns it.
+-- Determines what a page of figures shows: completes its options `def` in place with body, solid (the body or nil),
+-- world and params, and with def.simulate(on_step, steps), which runs their rollout and returns it.
 local function subject(self, def)
   def.body = def.body or def.params == "best" and self.extracted and self.body or nil
   def.solid, def.world = def.body, def.body and def.body.world or self.world
@@ -296,7 +297,8 @@ local function title_of(def, loss)
   return ("objective %.4g%s"):format(loss, body)
 end
 
--- Runs the rollout once, and sets has_signals, signals {steps, signals}, forces (figures.forces) and title of `def`.
+-- Simulates once, and sets has_signals, signals {steps, signals}, forces (figures.forces) and title of the page's
+-- options `def`.
 local function measure(self, def)
   local asked = self.contact
   self.contact = asked or #def.world.walls > 0
@@ -308,8 +310,8 @@ local function measure(self, def)
   roll:release()
 end
 
--- A list of functions that make the panels over time, signals and forces of walls: each takes { width, height } [pixel]
--- and returns a canvas.
+-- The panels over time, as a list of functions that draw signals and forces of walls: each takes { width, height }
+-- [pixel] and returns a canvas.
 local function times_of(self, def)
   local out = {}
   if def.has_signals then
@@ -330,7 +332,8 @@ local function row_of(makers, width, height)
   return out
 end
 
----Draws the page.
+---Simulates, and draws the page: title, design, pictures at several times, objective over iterations, signals and
+---forces.
 ---@param self cq.Experiment
 ---@param def table          of figures.spec
 ---@return cq.Canvas

@@ -9,7 +9,8 @@ local T = require "cq.tensor"
 
 local filmed = {}
 
--- Simulates and draws one scene of a world; returns the film's path, nil in a check or without films.
+-- Simulates and draws one scene of a world by the fields of world:rollout. def: checked drawing options. Returns the
+-- film's path, nil in a check or without films.
 local function draw(world, path, def, fields)
   if render.is_left_out() then return nil end
   render.plan(def, { world = world, steps = fields.steps })

@@ -40,7 +40,8 @@ function goal.check(given, world)
   return def
 end
 
----The distance of a state from the goal.
+---The cost of a state: the squared distance of the particles' mean position from the goal, plus velocity_weight times
+---their mean |v|^2.
 ---@param def table         from check
 ---@param state cq.State
 ---@return cq.Tensor        one number

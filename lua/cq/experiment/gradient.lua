@@ -46,8 +46,8 @@ function gradient.check(given, world)
   return def
 end
 
----Sets fields.gradient, by which a rollout's adjoint decays or is cut: the experiment's, or the stage's where it has
----its own.
+---Sets fields.gradient, the decay, window and clip of a rollout's adjoint: the experiment's, or the stage's where it
+---has its own.
 ---@param run cq.Experiment
 ---@param fields table       of world:rollout; gradient_decay and gradient_window, the stage's own, are taken out
 function gradient.fill(run, fields)
@@ -70,7 +70,7 @@ local function runs(run)
   return false
 end
 
--- A stage's decay or window: a time, or a function of the iteration; nil: none.
+-- The value of "decay" or "window" in a stage: a time, or a function of the iteration; nil: none.
 local function of_stage(run, stage, name)
   local option, own = stage.options["gradient_" .. name], run.gradient[name]
   if option == nil then option = own end
@@ -78,8 +78,8 @@ local function of_stage(run, stage, name)
   return option ~= math.huge and option or nil
 end
 
----Warns of an objective that an adjoint which decays or is cut cannot serve, and of an optimizer that asks for exact
----gradients.
+---Warns if an adjoint that decays or is cut hides the objective, because that depends on the last state alone; and if
+---gradients are altered for an optimizer that compares them with its losses.
 ---@param run cq.Experiment
 ---@param stage cq.Plan.stage.def
 function gradient.warn(run, stage)
@@ -131,7 +131,7 @@ function gradient.new_growth() return setmetatable({ norms = {}, factors = {} },
 -- Forgets the norms of earlier backward passes.
 function Growth:clear() self.norms = {} end
 
----Keeps the larger norm for each control step.
+---Notes for each control step the larger of the adjoint norm so far and that of this rollout.
 ---@param roll cq.Rollout     that was reversed
 function Growth:add(roll)
   local found = backward.norms(roll)
@@ -140,7 +140,8 @@ function Growth:add(roll)
   end
 end
 
----Columns of the history; none where nothing is known.
+---The largest adjoint norm, and the rate of growth backward in time [1/time], as columns of history.csv; empty where
+---no norm is known. With scenes on several ranks, over all ranks.
 ---@param run cq.Experiment
 ---@return { adjoint: number?, adjoint_growth: number? }
 function Growth:columns(run)
@@ -153,7 +154,8 @@ function Growth:columns(run)
   return { adjoint = most, adjoint_growth = gradient.growth(self.norms, run.world.control_dt) }
 end
 
----Warns once, where the adjoint grows too much in most of the latest iterations.
+---Warns once, where the adjoint grows more over the time than the precision resolves, in the median of the latest
+---iterations.
 ---@param run cq.Experiment
 ---@param iteration integer
 ---@param columns table       of the history

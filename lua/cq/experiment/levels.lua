@@ -10,14 +10,15 @@ local class = require "cq.tensor.class"
 
 local levels = {}
 
--- A copy of the level's fields with the default, coarsen = 1.
+-- A copy of a level, the argument of an experiment's function, with the default coarsen = 1.
 local function whole(level)
   local out = { coarsen = 1 }
   for name, value in pairs(level) do out[name] = value end
   return out
 end
 
----The experiment's fields at a level: calls the user's function. Errors: it gives no table.
+---The experiment's fields at a level, the argument of the user's function: calls that function. Errors: it gives no
+---table.
 ---@param problem fun(level: table): table
 ---@param level table
 ---@return table def
@@ -31,7 +32,8 @@ function levels.define(problem, level)
   return def
 end
 
----The experiment of a level. It is made once. Errors: a level, where the experiment is no function of one.
+---The experiment of a level, created at the first call and kept in run.levels. Errors: a level, where the experiment
+---was not made by a function.
 ---@param run cq.Experiment      the user's
 ---@param level table
 ---@return cq.Experiment
@@ -50,7 +52,7 @@ function levels.of(run, level)
   return run.levels[key]
 end
 
----The experiment of a level if it was made already, else the run that was given: for looking at it without making one.
+---The experiment of a level if it was created already, else `run`: for a look at it that must not create one.
 ---@param run cq.Experiment
 ---@param level table
 ---@return cq.Experiment
@@ -61,7 +63,7 @@ function levels.made(run, level) return run.levels and run.levels[words.of(whole
 ---@return boolean
 function levels.is_function(run) return (run.family or run).problem ~= nil end
 
----The experiment on a grid that is finer by a factor.
+---The experiment on a grid whose cell size is multiplied by a factor below 1.
 ---@param run cq.Experiment      of any level
 ---@param factor number
 ---@return cq.Experiment
@@ -71,7 +73,8 @@ function levels.finer(run, factor)
   return levels.of(run.family or run, level)
 end
 
----Turns the user's experiment into that of another level, where a plan has ended.
+---Gives the user's experiment all fields of the experiment of a level. Called at the end of a plan, with the level of
+---its last stage.
 ---@param run cq.Experiment
 ---@param level table
 function levels.become(run, level)
@@ -95,12 +98,12 @@ function levels.is_changed(run)
   return false
 end
 
----Initial values of another start of a plan, drawn by its seed. Errors: the experiment is no function and has no
----design, so that nothing would be drawn.
+---Initial parameters of a further start of a multi-start plan, drawn by its seed. Errors: the experiment was not made
+---by a function and has no design, so that nothing would be drawn.
 ---@param run cq.Experiment      the user's
 ---@param level table
 ---@param seed integer
----@param first table           those of the first start
+---@param first table           parameters of the first start
 ---@return table params
 function levels.drawn(run, level, seed, first)
   if run.problem then
@@ -133,11 +136,11 @@ local function by_particle(value, from, to)
   return value:gather(to.nearest_in[from], 1)
 end
 
----Parameters of an experiment interpolated from another level, differentiable: design variables and particle values
+---Parameters of the experiment of one level for that of another, differentiable: design variables and particle values
 ---from the nearest particle and time, others unchanged. Errors: a parameter of another shape that is neither of
 ---particles nor of time.
 ---@param from cq.Experiment
----@param params table         of it
+---@param params table         of `from`
 ---@param to cq.Experiment
 ---@return table               in the shape of to.params
 function levels.carried(from, params, to)
@@ -159,9 +162,9 @@ function levels.carried(from, params, to)
   end)
 end
 
----Sets the parameters of an experiment to those of another level.
+---Sets the parameters of the experiment `to` from those of another level, in place.
 ---@param from cq.Experiment
----@param params table         of it
+---@param params table         of `from`
 ---@param to cq.Experiment
 function levels.transfer(from, params, to)
   local carried = from ~= to and T.tape.pause(levels.carried, from, params, to) or params

@@ -106,8 +106,9 @@ local function check(run, plan)
   end
 end
 
--- Opens the folder of a run and returns it (cq.Run), after checking what it resumes, so that a refused run changes
--- nothing. from: the stage to repeat. def, whose fields cq.Run takes, is completed in place.
+-- Opens or resumes the folder of a run and returns it (cq.Run). Checks first whether the saved state fits the plan, so
+-- that a refused run changes nothing. from: name of the stage to repeat, or nil. def: fields of cq.Run, completed in
+-- place.
 local function open(run, plan, def, from)
   local folder, before = def.folder or runs.default_folder(), nil
   if from then

@@ -19,8 +19,8 @@ local of_optimizer = { rate = true, clip = true, penalty = true }
 -- losses are the same by whatever gradients
 local of_gradient = { gradient_decay = true, gradient_window = true }
 
----Decay of the adjoint [time] for a gait: three times that in which the body would fall by half its size, where the
----objective is a sum over time; exact gradients otherwise.
+---The decay time of the adjoint for a gait [time]: three times that in which the body would fall by half its size. For
+---an objective that is no sum over time, or without gravity, infinite: exact gradients.
 ---@param run cq.Experiment
 ---@return number
 function options.natural_decay(run)
@@ -36,14 +36,15 @@ local a_rate = is.number { above = 0 }
 local kinds = { rate = a_rate, penalty = a_rate, passive_weight = is.number { min = 0 },
   clip = is.any_of { is.number { above = 0 }, is.one_of { "median", "none" } } }
 
--- A list of those values of an option that are known before the stage begins, to be checked early: a constant, or the
+-- A list of the values of an option that are known before the stage begins, to be checked early: a constant, or both
 -- ends of a schedule; empty for a function.
 local function known_values(option)
   if text.is_instance(option, "cq.Schedule") then return { option:at(1, 2), option:at(2, 2) } end
   return not text.is_callable(option) and { option } or {}
 end
 
--- Why numbers are out of the bounds of a rollout's field: the end of a sentence "must ..."; nil: they are within.
+-- Why numbers are out of the bounds of the rollout's field `name`: the end of a sentence "must ..."; nil: they are
+-- within.
 local function problem_of(name, value, run)
   local entry, fine, tensor = field.by_name[name], pcall(T.as_tensor, value, name)
   if not fine then return ("be a number or a list of numbers, got %s"):format(text.describe(value)) end
@@ -54,9 +55,9 @@ local function problem_of(name, value, run)
   return field.outside(entry, tensor:min():item(), tensor:max():item())
 end
 
--- Refuses a value that option `name` cannot have. Options in `kinds` and those of the gradient have a range of their
--- own; a value of the design is tried on the design; any other option has the range of the rollout's field of the same
--- name. `limits` is not checked here. what: the beginning of the error's sentence.
+-- Raises an error for a value that option `name` cannot have. Options in `kinds` and those of the gradient have a range
+-- of their own; a value of the design is tried on the design; any other option has the range of the rollout's field of
+-- the same name. `limits` is not checked here. what: the beginning of the error's sentence.
 local function check_value(name, value, run, what)
   if kinds[name] then
     is.argument(what, "options." .. name, kinds[name], value)
@@ -75,7 +76,7 @@ local function check_value(name, value, run, what)
   end
 end
 
----Refuses options of a stage that have no effect in its experiment.
+---Raises an error for an option of a stage that has no effect in its experiment, or whose known value is not allowed.
 ---@param stage cq.Plan.stage.def
 ---@param run cq.Experiment
 ---@param optimizer cq.Optimizer
@@ -123,7 +124,8 @@ local function same(a, b)
   return true
 end
 
--- The value of an option at iteration i: a constant, a schedule or a function of iteration and history.
+-- The value of an option at iteration i: the option itself, or what the schedule, or the user's function of iteration
+-- and history, gives. self: the stage (cq.Stage), here and below.
 local function value_of(self, name, option, i)
   local value = option
   if text.is_instance(option, "cq.Schedule") then
@@ -140,7 +142,8 @@ end
 
 -- ---- what an iteration has ------------------------------------------------------------------------------------------
 
--- Sets the optimizer's rate, also where an augmented Lagrangian has reduced it.
+-- Sets the optimizer's learning rate; of an augmented Lagrangian the inner rate too, by the factor that it has reduced
+-- it.
 local function set_rate(optimizer, rate)
   local inner = optimizer.inner
   if not (type(inner) == "table" and inner.rule) then
@@ -150,8 +153,7 @@ local function set_rate(optimizer, rate)
   end
 end
 
--- Sets the rate, the clip ("none" takes it away) or all penalties of an optimizer. Errors: a value that it does not
--- allow.
+-- Sets the rate, the clip ("none" removes it) or all penalties of an optimizer. Errors: a value that it does not allow.
 local function set_optimizer(optimizer, name, value)
   if name == "rate" then
     set_rate(optimizer, is.argument("run:optimize", "options.rate", is.number { above = 0 }, value))
@@ -165,7 +167,7 @@ local function set_optimizer(optimizer, name, value)
   end
 end
 
----Notes settings that a stage changes only while it runs, optimizer values and limits of constraints; returns a
+---Notes the settings that a stage changes only while it runs: optimizer values and limits of constraints. Returns a
 ---function that restores them. Options of rollouts stay until the next stage, so that the best can be evaluated.
 ---@param run cq.Experiment
 ---@return fun() restore
@@ -181,8 +183,8 @@ function options.keep(run)
   end
 end
 
----Puts an experiment at the begin of a stage into the state without any stage's options: no decay of the adjoint, the
----design as the user made it.
+---Clears the options of earlier stages from an experiment when a stage begins: no decay of the adjoint, the design as
+---the user made it.
 ---@param run cq.Experiment
 ---@param stage cq.Plan.stage.def
 function options.begin(run, stage)
@@ -190,7 +192,7 @@ function options.begin(run, stage)
   run.in_stage = { name = stage.name, level = stage.level, body = stage.body }
 end
 
----Those options of a saved stage that an experiment can use.
+---The options of a saved stage without those of a design, if the experiment has no design.
 ---@param given table<string, any>
 ---@param run cq.Experiment
 ---@return table<string, any>
@@ -202,7 +204,7 @@ function options.fitting(given, run)
   return out
 end
 
--- Sets the limits of constraints for this iteration; says whether one changed. Errors: a limit that is no number.
+-- Sets the limits of constraints for iteration i; says whether one changed. Errors: a limit that is no number.
 local function set_limits(self, limits, i)
   local changed = false
   for _, c in ipairs(self.run.constraints) do
@@ -217,8 +219,8 @@ local function set_limits(self, limits, i)
   return changed
 end
 
--- Sets run.design to the user's design with the options of this iteration, such as sharpness and filter radius; to the
--- design itself without any.
+-- Sets run.design to the user's design with this iteration's options of the design, such as sharpness and filter
+-- radius; to the user's design itself if there are none.
 local function set_design(self)
   local changes, run = {}, self.run
   for name, place in pairs(of_design) do
@@ -231,8 +233,8 @@ local function set_design(self)
   if run.extracted then run.extracted.design = run.design end
 end
 
--- Sets one option by its name at an iteration: of the optimizer, a limit, the design or the rollout. Returns whether
--- the problem changed, so that losses before and after cannot be compared.
+-- Sets one option: of the optimizer, the design (noted only) or the rollout. Returns whether the problem changed, so
+-- that losses before and after cannot be compared.
 local function set_one(self, name, value)
   local run = self.run
   if of_optimizer[name] then
@@ -245,7 +247,8 @@ local function set_one(self, name, value)
   return not of_optimizer[name] and not of_gradient[name]
 end
 
--- Sets all options that change at iteration i, or those of rollouts alone; true: the problem differs from before.
+-- Sets all options but `limits` that change at iteration i, without the optimizer's if of_rollouts_alone. Returns
+-- whether the problem differs from before.
 local function set_all(self, i, of_rollouts_alone)
   local changed, design = false, not self.values
   self.values = self.values or {}
@@ -286,7 +289,7 @@ end
 ---@param i integer
 function options.show(self, i) set_all(self, i, true) end
 
--- Does a function take the history? Its values cannot be known in advance.
+-- Does the user's function of an option take the history beside the iteration? Its values cannot be known in advance.
 local function asks_for_history(f)
   if type(f) ~= "function" then return true end
   local info = debug.getinfo(f, "u")
@@ -319,12 +322,12 @@ function options.is_changing(self, i)
   return false
 end
 
----Columns of the history: every limit, and every option that changes.
+---Adds to a row of the history the value of every limit, and of every option that changes over the iterations.
 ---@param self cq.Stage
 ---@param row table<string, number>
 function options.columns(self, row)
   for name, option in pairs(self.stage.options) do
-    -- adds a number, or each number of a table as key.NAME, to the row of the history
+    -- Adds a number, or each number of a list as key.1, key.2, ..., to the row of the history.
     local function add(key, value)
       if type(value) == "number" and value - value == 0 then row[key] = value end
       if type(value) == "table" and not text.class_of(value) then

@@ -50,13 +50,14 @@ local function loss_of_block(run, params, steps)
   return loss
 end
 
----Does the present stage add the passive cost? Not for an extracted body, which no longer changes.
+---Does the present stage add the passive cost, a charge on what the body gains without signals? Not for an extracted
+---body, which no longer changes.
 ---@param run cq.Experiment
 ---@return boolean
 function passive.is_charged(run) return (run.passive_weight or 0) > 0 and not run.extracted end
 
--- By how much the loss without signals is below that of the solid block, a number; and copies of params that hold the
--- gradient of that loss: none where there is no gain, or where nothing is recorded.
+-- The gain without any signal, a number: by how much the loss of the body is below that of the solid block. Also a copy
+-- of params that holds the gradient of the body's loss, if a tape records and there is a gain; else false or nil.
 local function gain_over_block(run, params, steps)
   local block, own = loss_of_block(run, params, steps), T.leaves.snapshot(params)
   for tensor, copy in pairs(T.leaves.pair(params, own)) do copy.requires_grad = tensor.requires_grad end
@@ -69,8 +70,8 @@ local function gain_over_block(run, params, steps)
   return gain, matters and own
 end
 
----The stage's passive_weight times the gain, at least 0, of the body without signals over that of the solid block;
----nil where the stage has no weight. Its rollout is reversed at once, so that none is kept beside the objective's.
+---The stage's passive_weight times the gain, at least 0, of the body without signals over the solid block; nil where
+---the stage has no weight. Its rollout is reversed at once, so that it takes no memory beside the objective's rollout.
 ---@param run cq.Experiment
 ---@param params table
 ---@param steps? integer

@@ -43,8 +43,8 @@ end
 local Recover = {}
 Recover.__index = Recover
 
--- Prints by what the simulation succeeded again: an update skipped, halved updates, or more substeps. An optimizer
--- whose update was skipped restarts.
+-- After an evaluation: prints how it succeeded where it failed at first, by a skipped update, halved updates or more
+-- substeps, and notes that in self.told. Restarts an optimizer whose update was skipped.
 local function tell(self, state)
   self.skipped = state.skipped and (self.skipped or 0) + 1 or 0
   if state.skipped then
@@ -62,7 +62,7 @@ local function tell(self, state)
     table.concat(parts, " and "))
 end
 
--- A text on the attempts so far, for the end of the error; empty without any.
+-- A text on the attempts so far, for the end of the error; empty without any. self: cq.Recover; state: as in `attempt`.
 local function tried(self, state)
   local parts = {}
   if self.before and self.halvings > 0 then
@@ -74,9 +74,10 @@ local function tried(self, state)
     self.factor)
 end
 
--- Passes on the results of an evaluation; after a failed simulation tries again, by half of the update, more substeps,
--- or without the update. Another error, and Ctrl-C, pass through with the parameters as the update had made them, so
--- that a run that goes on halves them again.
+-- Passes on the results of an evaluation (fine, ...: of its pcall). After a failed simulation tries again, with half of
+-- the update, more substeps, or without the update. state: { halvings, substeps, skipped, updated, first } of the
+-- attempts so far. Another error, and Ctrl-C, pass through with the parameters as the update had made them, so that a
+-- resumed run halves them again.
 local function attempt(self, evaluate, params, state, fine, ...)
   if fine then
     self.before = T.leaves.snapshot(params)
@@ -109,7 +110,8 @@ local function attempt(self, evaluate, params, state, fine, ...)
   return attempt(self, evaluate, params, state, pcall(evaluate, params))
 end
 
----evaluate(params); where the simulation fails, again with halved updates of params, then with more substeps.
+---Returns evaluate(params). Where the simulation fails, tries again with halved updates of params, then with more
+---substeps.
 ---@param evaluate fun(params: any): ...
 ---@param params any     changed where it must be
 ---@return any ...

@@ -130,13 +130,14 @@ end
 ---@return boolean
 function render.is_left_out() return option.program.follows or option.get("render", true) == false end
 
--- Do colours, arrows or cables need a scale that only the whole film determines?
+-- Do colours, arrows or cables need a scale that only the whole film determines? Then it is simulated twice.
 local function is_open(options, world)
   local coloured = options.read_colour and not options.scale.range and not options.scale.categories
   return coloured or options.read_arrows ~= nil or #world.layout.cable.list > 0
 end
 
----Before any simulation: the control steps of stills, and whether a first rollout must find the scales of a film.
+---Completes drawing options before any simulation: still_steps, the control steps of stills, and `open`, whether a
+---first rollout must find the scales of a film.
 ---Errors: stills beyond the end, or two in one control step.
 ---@param options table           from render.options
 ---@param run { steps: integer, world: cq.World }   what will be simulated
@@ -147,11 +148,12 @@ function render.plan(options, run)
   return options
 end
 
----Checks the path and the options of a drawing function. Errors: an ending that no picture or film has; stills in a
+---Checks the path and the options of a drawing function and returns the options completed, with functions read_colour,
+---read_opacity, read_arrows and read_goals of a state. Errors: an ending that no picture or film has; stills in a
 ---film; unknown fields.
 ---@param path string
 ---@param given? run.render.def|world.render.def|rollout.render.def
----@param goals? number[][]       that are shown unless the options say which
+---@param goals? number[][]       places to show unless the options give some
 ---@param what? "run:render"|"rollout:render"|"world:render"   run:render unless given
 ---@return table
 function render.options(path, given, goals, what)
@@ -183,8 +185,8 @@ local function label_of(options, state)
   return options.label and { options.label, time } or time
 end
 
--- Evaluates an option that the user gave as a function of the state (colour, arrows); an error names the option and the
--- control step. nil: the user gave none.
+-- Evaluates f(state, u), which reads the drawing option `name`; an error in a function of the user's names the option
+-- and the control step. nil: no f.
 local function read(options, name, f, state, u)
   if not f then return nil end
   local roll, given = state.roll, options[name]
@@ -195,7 +197,7 @@ local function read(options, name, f, state, u)
   return out
 end
 
--- The values of a state that share a scale over the film: { position, value (of colours), arrows, cables (their
+-- The quantities of a state that share a scale over the film: { position, value (of colours), arrows, cables (their
 -- tensions) }.
 local function scaled(options, state, u)
   local position = state:positions()
@@ -205,8 +207,8 @@ local function scaled(options, state, u)
   }
 end
 
--- All that a picture shows of one state, so that the state itself may change: what `scaled` returns, and deformation,
--- actuation, time, opacity, goals, wall_offset and label.
+-- All that a picture shows of one state, copied so that the state may change afterwards: what `scaled` returns, and
+-- deformation, actuation, time, opacity, goals, wall_offset and label.
 local function moment(options, state, u)
   local out = scaled(options, state, u)
   out.deformation, out.actuation, out.time = state:deformations(), shown.actuation(state, u), state.time
@@ -219,8 +221,8 @@ end
 
 local LAG = 0.12           -- [seconds of film] that the camera is late
 
--- The picture scene (cq.picture) of a rollout, from any of its states; a stretched robot has rest places of its own.
--- size: { width, height } of the picture, unless the options say [pixel].
+-- The picture scene (cq.picture) of a rollout, from any of its states. size: { width, height } of the picture [pixel];
+-- nil takes both from the options.
 local function scene_of(state, options, size)
   local world = state.world
   local rest, volume = of_particles.undeformed(state)
@@ -237,8 +239,8 @@ local function scene_of(state, options, size)
   }
 end
 
--- Height over width of the region that plane bodies cover at some moments. moments: what `moment` returns. Places that
--- are not finite are left out.
+-- Height over width of the region that 2D bodies cover at some moments. moments: what `moment` returns. Places that are
+-- not finite are left out.
 local function aspect_of(moments)
   local lower, upper = { math.huge, math.huge }, { -math.huge, -math.huge }
   for _, one in ipairs(moments) do
@@ -262,12 +264,12 @@ local function height_of(world, moments, width, least)
   return math.max(LOWEST, math.floor(width * share / 2) * 2)
 end
 
--- Is this state the nearest one to a time?
+-- Is this state at a time already, or the nearest one before it?
 local function is_due(state, time) return state.time + 0.5 * state.world.control_dt > time end
 
 -- ---- films ----------------------------------------------------------------------------------------------------------
 
--- Runs the rollout, calls frame(state, u) for each frame of a film, and returns what simulate returns.
+-- Runs the rollout, calls frame(state, u) at the time of each frame of a film, and returns what simulate returns.
 local function each_frame(options, simulate, frame)
   local period, due = options.speed / options.fps, nil
   return simulate(function(state, u)
@@ -284,7 +286,7 @@ end
 local function film(path, options, simulate)
   local scene
   local video = require("cq.picture").video { path = path, fps = options.fps, keep_frames = options.keep_frames }
-  -- calls frame(state, signals) at the times of the video's pictures
+  -- Simulates, and calls frame(state, signals) at the time of each frame of the video.
   local function frames(frame)
     each_frame(options, simulate, function(state, u)
       scene = scene or scene_of(state, options)
@@ -305,13 +307,13 @@ end
 
 -- ---- pictures -------------------------------------------------------------------------------------------------------
 
--- How wide all bodies together are at a moment [length].
+-- How wide all bodies together are in x at one moment [length].
 local function width_of(one)
   local x = one.position:slice(1, 1, 2)
   return (x:max() - x:min()):item()
 end
 
--- Do the bodies move so far between the moments that all of them can stand side by side in one picture?
+-- Do the bodies move so far between consecutive moments that they can stand side by side in one picture?
 local function go_far(moments)
   for k = 2, #moments do
     local way = (moments[k].position - moments[k - 1].position):mean { 1 }
@@ -324,7 +326,7 @@ end
 
 local NARROWEST = 200             -- [pixel] that one of several pictures beside each other is wide, where they can be
 
--- A canvas of several moments as pictures of their own, in a row or a column.
+-- A canvas of several moments, each in a picture of its own, in rows and columns. state: any of the rollout.
 local function panels(state, options, moments)
   local canvases, world = require "cq.picture.canvas", state.world
   -- wide ones below each other
@@ -356,8 +358,8 @@ local function panels(state, options, moments)
   return sheet
 end
 
--- A canvas of one moment, or of several in one picture, where earlier ones are paler. way: centres of the bodies over
--- time, { centre, time } each, for the trail.
+-- A canvas of one moment, or of several in one picture, where earlier ones are paler. state: any of the rollout; way:
+-- centres of the bodies over time, { centre, time } each, for the trail.
 local function together(state, options, moments, way)
   local scene = scene_of(state, options,
     { width = options.width, height = options.height or height_of(state.world, moments, options.width) })
@@ -375,7 +377,7 @@ local function together(state, options, moments, way)
   return scene:frame(last)
 end
 
----Draws one moment of a rollout, or several in one picture.
+---Simulates, and draws the last state or the moments that options.stills asks for, in one picture.
 ---@param options table            from render.plan
 ---@param simulate fun(on_step: fun(state: cq.State, u: cq.Tensor?)): cq.Rollout
 ---@return cq.Canvas

@@ -38,8 +38,8 @@ local function title_of(def)
   return def.title or name or "rollout"
 end
 
--- Writes the page of a rollout. simulate(see) runs it and shows each state to see; of a run's folder the page also has
--- what was recorded. Returns the path.
+-- Writes the page of a rollout and returns its path. simulate(see) runs the rollout and calls see(state, u) for each
+-- state. With the folder of a run, the page also has what was recorded there. what: the calling function, for errors.
 local function write(path, def, what, steps, simulate, folder)
   pages.require_writable(path, what)
   local page, film = pages.new(title_of(def)), films.new(def, steps)

@@ -14,7 +14,7 @@ local saved_plan = {}
 
 -- ---- what is saved --------------------------------------------------------------------------------------------------
 
----A plan's stages as tables of words and numbers by field, to compare plans.
+---For each stage of a plan its fields as words and numbers by name, to compare two plans.
 ---@param run cq.Experiment      the user's
 ---@param plan cq.Plan
 ---@return table<string, string>[]
@@ -24,7 +24,8 @@ function saved_plan.records(run, plan)
   return out
 end
 
--- The history of a plan, a list of rows, as tensors {rows} by column, for saving. Columns are those of the first row.
+-- The history of a training, a list of rows, as tensors {rows} by column, for saving. Columns are those of the first
+-- row.
 local function packed(history)
   local out = {}
   for name in pairs(history[1] or {}) do
@@ -50,7 +51,8 @@ end
 local kept = { "number", "seed", "stage", "made", "over", "ended", "dropped", "params", "best", "solver", "first",
   "substeps" }
 
--- A plan's tournament as text, to see whether it changed.
+-- The reduction of starts in a multi-start plan as text, to see whether it changed: how many starts go on, and after
+-- which stage and iteration.
 local function tournament_of(plan)
   local starts = plan.starts
   if not starts or starts.count == 1 then return "none" end
@@ -58,13 +60,13 @@ local function tournament_of(plan)
     starts.iteration and (", iteration %d"):format(starts.iteration) or "")
 end
 
----The seed of a plan's first start: --seed, or that of the design; start k has the seed k - 1 above it.
+---The seed of the first start of a multi-start plan: --seed, or the design's; each further start has the next seed.
 ---@param run cq.Experiment
 ---@return integer
 function saved_plan.first_seed(run) return option.program.seed or run.design and run.design.seed or 0 end
 
----The starts of a plan for the report: number, seed, least loss (nil before the first iteration), and whether the
----tournament kept it. nil for a single start.
+---The starts of a multi-start plan for the result of run:optimize: number, seed, least loss (nil before the first
+---iteration), and whether it was kept when starts were dropped. nil for a single start.
 ---@param starts table[]          of a training, or of its saved state
 ---@return { start: integer, seed: integer, loss: number?, kept: boolean }[]?
 function saved_plan.rows(starts)
@@ -76,7 +78,8 @@ function saved_plan.rows(starts)
   return #out > 1 and out or nil
 end
 
----The state of a training for Run:save, with that of an observer that learns.
+---The state of a training for Run:save: the records of its stages, its starts (of a multi-start plan), and the state of
+---an observer that learns.
 ---@param training cq.Training
 ---@return table
 function saved_plan.state(training)
@@ -92,15 +95,17 @@ function saved_plan.state(training)
     first = training.is_given and training.first or nil }
 end
 
--- Does a finished stage go on, because it has more iterations than before or stops for another reason?
+-- Is a finished stage open again, because it has more iterations than before or another criterion to stop? before, now:
+-- its saved and its present record (words.record).
 local function begins_again(start, before, now)
   if not (before and now) or start.made >= tonumber(now.iterations) then return false end
   return tonumber(before.iterations) < tonumber(now.iterations) or before.stop ~= now.stop
 end
 
----The saved starts, matched to the stages of the present plan.
----@param state table
----@param records table<string, string>[]     of the plan
+---The starts (of a multi-start plan) of a saved training, with their histories unpacked. A finished stage of a start is
+---open again if the present plan has more iterations of it, or another criterion to stop.
+---@param state table                         from saved_plan.state
+---@param records table<string, string>[]     of the present plan
 ---@return table[]
 function saved_plan.starts(state, records)
   local out = {}
@@ -122,7 +127,7 @@ local start_fields = { number = is.integer { min = 1 }, stage = is.integer { min
   history = is.table(), best = is.table { optional = true }, params = is.table { optional = true },
   solver = is.table { optional = true }, substeps = is.table { optional = true } }
 
----Refuses a file that run:optimize has not saved.
+---Raises an error if a file holds no state that run:optimize has saved.
 ---@param state any
 ---@param path string
 function saved_plan.check_file(state, path)
@@ -131,8 +136,8 @@ function saved_plan.check_file(state, path)
   if problem then is.fail("run:optimize: %s was not saved by run:optimize: %s", path, problem) end
 end
 
--- Raises an error if a tournament was moved across finished stages: dropped starts cannot come back. where: the
--- beginning of the error's sentence.
+-- Raises an error if the number of starts of a multi-start plan has changed, or how it is reduced although that is done
+-- in the saved run: dropped starts cannot come back. where: the beginning of the error's sentence.
 local function check_tournament(plan, state, starts, where)
   local count, now = plan.starts and plan.starts.count or 1, tournament_of(plan)
   if #starts ~= count then
@@ -154,13 +159,13 @@ local function check_tournament(plan, state, starts, where)
   end
 end
 
--- What the user can do to get stage k made differently, as the end of a sentence.
+-- Advice, the end of an error's sentence, for a finished stage k that has changed: how to make it again.
 local function way_out(folder, plan, k)
   local before = k > 1 and ("%s/stages/%s/state.bin"):format(folder, plan.stages[k - 1].name)
   return before and host.kind(before) and ("begin it anew (from = %q)"):format(plan.stages[k].name) or "start anew"
 end
 
--- Has any start that is still in the tournament finished the stage?
+-- Has any start of a multi-start plan that was not dropped finished stage k?
 local function is_made(starts, k)
   for _, start in ipairs(starts) do
     if not start.dropped and (start.stage > k or start.stage == k and (start.over or start.ended)) then return true end
@@ -168,8 +173,8 @@ local function is_made(starts, k)
   return false
 end
 
--- Raises an error if a stage has changed that has begun or is finished. Its optimizer settings may change while it goes
--- on (check_problem); later stages may change freely. records: what describes each stage now.
+-- Raises an error if a finished stage has changed, or the name of one that has begun. Optimizer settings of the running
+-- stage may change (check_problem); later stages may change freely. records: of the present plan.
 local function check_records(plan, state, starts, records, folder)
   local at, where = 0, "run:optimize: " .. folder
   for _, start in ipairs(starts) do at = math.max(at, start.stage) end
@@ -194,7 +199,7 @@ local function check_records(plan, state, starts, records, folder)
   end
 end
 
--- Raises an error if the saved state is of another optimizer or another problem.
+-- Raises an error if the saved state of a running stage is of another optimizer or another problem.
 local function check_problem(run, plan, starts, folder)
   local seen = {}
   for _, start in ipairs(starts) do
@@ -223,7 +228,8 @@ function saved_plan.next_stage(run, plan, state)
   return math.min(is_made(starts, at) and at + 1 or at, #plan.stages)
 end
 
----Refuses to resume from the state of another plan or another problem; changes nothing.
+---Raises an error if a saved run cannot be resumed by the plan: its tournament, a finished stage or the problem has
+---changed. Changes nothing.
 ---@param run cq.Experiment      the user's
 ---@param plan cq.Plan
 ---@param saved table            as Run.saved_in gives it
@@ -236,7 +242,7 @@ function saved_plan.check(run, plan, saved, folder)
   check_problem(run, plan, starts, folder)
 end
 
----The file of a run's folder from which a stage of its plan is repeated: that of the end of the stage before.
+---The file in a run's folder from which a stage of its plan can be repeated: the state at the end of the stage before.
 ---Errors: no such stage, or the first one.
 ---@param plan cq.Plan
 ---@param name string            of the stage

@@ -50,7 +50,8 @@ local scene_spec = is.define("cq.Experiment: scene", kinds)
 ---@return cq.Experiment.scenes.def
 function scenes.check(given) return spec(given) end
 
--- Raises an error if a scene has trainable weights: the experiment has one set for all scenes.
+-- Raises an error if the observer or controller (`name`) of a scene has trainable weights in its parameters `value`,
+-- since the experiment has one set of weights for all scenes.
 local function require_plain(value, name, what)
   for _, leaf in ipairs(T.leaves.list(value or {})) do
     if leaf.tensor.trainable then
@@ -60,7 +61,8 @@ local function require_plain(value, name, what)
   end
 end
 
--- Gives a scene its own observer and controller. Errors: one with weights, or beside weights of the experiment's.
+-- Gives scene `self` the observer and controller of its definition `def`. Errors: one with weights, or beside weights
+-- of the experiment's (run).
 local function take_policy(self, def, run, what)
   if def.observer then
     self.observer = observers.of(def.observer, what)
@@ -76,7 +78,8 @@ local function take_policy(self, def, run, what)
   require_plain(self.controller:prepare(run.world, self.observer, self:robot_with(self.params)), "controller", what)
 end
 
--- Gives a scene its own values of the world. Errors: one that is trained, or an option of the stage.
+-- Gives scene `self` the values of the world in its definition `def`. Errors: one that is trained, or an option of the
+-- stage.
 local function take_values(self, def, run, what)
   self.of_scene = {}
   for _, entry in ipairs(field.of_world) do
@@ -89,8 +92,8 @@ local function take_values(self, def, run, what)
   end
 end
 
----The experiment of scene k: the whole one's world, parameters and best, changed by the scene's own fields. Errors: the
----user's function gives no table, or a robot beside a design.
+---The experiment of scene k, created once: it inherits world, parameters and best from the whole experiment, and has
+---the scene's own fields. Errors: the user's function gives no table, or a robot beside a design.
 ---@param run cq.Experiment
 ---@param k integer
 ---@return cq.Experiment
@@ -116,7 +119,7 @@ function scenes.of(run, k)
   return self
 end
 
----Refuses options of a stage that scenes have values of their own for.
+---Raises an error for options of a stage for which the scenes have values of their own.
 ---@param run cq.Experiment
 ---@param options table<string, any>
 ---@param what string
@@ -131,8 +134,8 @@ end
 ---@return cq.Ranks
 function scenes.ranks() return ranks.current() or ranks.alone() end
 
----A function of the parameters that returns objective and constraints, means over all scenes, and gradients of their
----sums; as gradient.passes.
+---A function of the parameters that simulates all scenes and returns objective and constraints, means over the scenes,
+---and the gradients that `plan` asks for: each the gradient of a weighted sum of those means. As gradient.passes.
 ---@param run cq.Experiment
 ---@param plan fun(values: table<string, number>, names: string[], reached: table<string, boolean>): table[]
 ---@param numbers fun(scene: cq.Experiment, params: table): table<string, cq.Tensor>, cq.Rollout
@@ -155,7 +158,7 @@ function scenes.passes(run, plan, numbers)
   end
 end
 
----f of each scene, one number, and the mean of all; ranks share the work.
+---Calls f for each scene. Returns its numbers and their mean; ranks share the work.
 ---@param run cq.Experiment
 ---@param f fun(scene: cq.Experiment, k: integer): cq.Tensor|number, ...   rollouts behind the number are released
 ---@return number[] values, number mean
@@ -163,15 +166,14 @@ function scenes.map(run, f)
   return scenes.ranks():map(run.scenes.count, function(k) return f(run:scene(k), k) end)
 end
 
----run:check of the first scene, and checks of the fields that other scenes have of their own. Returns the report of the
----first.
+---Runs run:check of the first scene and returns its report; creates the other scenes, which checks their own fields.
 ---@param run cq.Experiment
 function scenes.each_checked(run)
   for k = 2, math.min(run.scenes.count, MOST_CHECKED) do run:scene(k) end
   return run:scene(1):check()
 end
 
----"64 scenes on 4 ranks, 2 threads each"
+---The number of scenes and of the ranks that share them as text, "64 scenes on 4 ranks".
 ---@param run cq.Experiment
 ---@return string
 function scenes.text(run)

@@ -10,8 +10,8 @@ local function fields_of(optimizer)
   return known and known.fields or {}
 end
 
--- The value of a setting from its text: "0.1", "median", or a factor "x0.5" on the present value. Errors: a factor of
--- what is no number.
+-- The value of a setting from its text: "0.1", "median", or "x0.5", a factor on the present value. name: of the
+-- setting, for errors. Errors: a factor of a value that is no number.
 local function value_of(typed, present, name)
   local factor = typed:match "^x(.+)$"
   if not factor then return tonumber(typed) or typed end
@@ -21,8 +21,8 @@ local function value_of(typed, present, name)
   return present * tonumber(factor)
 end
 
--- A copy of the optimizer with one field changed; path: of an optimizer within it. Errors: no such field; a value that
--- it cannot have.
+-- A copy of the optimizer with one field changed. path: the field, as "rate" or "inner.rate" of an optimizer inside;
+-- typed: its value as text; name: the whole setting, for errors. Errors: no such field; a value that it cannot have.
 local function changed(optimizer, path, typed, name)
   local key, rest = path:match "^([%w_]+)%.?(.*)$"
   local out = setmetatable(tables.merged(optimizer), getmetatable(optimizer))
@@ -56,7 +56,8 @@ return function(experiment, plan, parent, at)
   for name in pairs(parent.set) do names[#names + 1] = name end
   table.sort(names)
   local made = {}
-  -- The optimizer with the settings of the command line; one copy wherever a plan uses it.
+  -- The optimizer with the settings of the command line; nil of nil. One copy serves all stages that share the
+  -- optimizer.
   local function of(optimizer)
     if not optimizer then return nil end
     if not made[optimizer] then

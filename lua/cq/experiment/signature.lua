@@ -10,7 +10,7 @@ local T = require "cq.tensor"
 
 local word = signature.word
 
--- A text on the values of particles or walls: the common one, or the least and the largest.
+-- A text on the values of particles or walls: the one that all have, or the least and the largest.
 local function range_of(tensor)
   if tensor.count == 0 then return "none" end
   local least, most = tensor:min():item(), tensor:max():item()
@@ -54,8 +54,8 @@ end
 -- fields of a stage by which its losses mean something else
 local of_problem = { level = true, body = true, train = true, minimize = true, initial = true }
 
--- Adds how the present stage is optimized: settings that make another problem to `problem`, others to `manner`, which
--- may change when a run is resumed. Both are words by name.
+-- Adds how a stage is optimized: settings by which its losses mean something else to `problem`, all others to `manner`,
+-- which may change when a run is resumed. Both are words by name.
 local function add_stage(problem, manner, stage, optimizer)
   for name, value in pairs(words.record(stage, optimizer)) do
     if of_problem[name] then

@@ -32,8 +32,8 @@ end
 
 -- ---- estimates ------------------------------------------------------------------------------------------------------
 
--- The mean of samples, each a list of tensors, as such a list; and the variance of that mean, a number, summed over all
--- entries: by it two estimates are weighed.
+-- The mean of samples, each a list of tensors, as a list of tensors; and the variance of that mean summed over all
+-- entries, a number, by which `mix` weighs two estimates.
 local function mean_and_variance(samples)
   local n, mean, square = #samples, {}, 0
   for k in ipairs(samples[1]) do
@@ -45,9 +45,9 @@ local function mean_and_variance(samples)
   return mean, n > 1 and square / ((n - 1) * n) or 0
 end
 
----Two estimates of a gradient by the inverse of their variances, so that the sum varies least: of first order, the mean
----of gradients, and of zeroth order, the mean of (L_i - mean L) eps_i / sigma^2 (times n / (n - 1), for the mean is of
----the same n losses).
+---Mixes two estimates of a gradient by the inverse of their variances, so that the result varies least: that of first
+---order, the mean of the gradients, and that of zeroth order, the mean of (L_i - mean L) eps_i / sigma^2 (times n / (n
+---- 1), since the mean is of the same n losses).
 ---@param grads cq.Tensor[][]     of each sample, a tensor for each parameter
 ---@param losses number[]         of each sample
 ---@param noise cq.Tensor[][]     eps of each sample
@@ -70,7 +70,8 @@ end
 
 -- ---- copies ---------------------------------------------------------------------------------------------------------
 
----The noise of a copy: {eps} for each of the parameters, within their bounds.
+---The noise of one copy: a tensor for each parameter, normal with deviation sigma, reduced where the parameter would
+---leave its bounds.
 ---@param list cq.Leaf[]
 ---@param sigma number
 ---@param source cq.Random
@@ -106,18 +107,18 @@ local function with_noise(list, noise, f, ...)
   return restore(pcall(f, ...))
 end
 
--- The sum of numbers, each times its weight.
+-- The sum of numbers, each times its weight. Both tables are by name.
 local function weighted(values, weights)
   local sum = 0
   for _, name in ipairs(T.leaves.sorted_keys(weights)) do sum = sum + weights[name] * values[name] end
   return sum
 end
 
----A function as gradient.passes returns it: values at the parameters themselves, gradients averaged over copies with
----noise. The noise of an iteration depends on seed and iteration alone.
+---A function of the parameters as gradient.passes returns it: values at the parameters themselves, gradients averaged
+---over copies with noise. The noise of an iteration depends on seed and iteration alone.
 ---@param def cq.Experiment.gradient.def
 ---@param iteration integer
----@param plan function          as of gradient.passes
+---@param plan function          gives the weights of each gradient's sum, as in gradient.passes
 ---@param passes fun(plan: function): fun(params: any): table<string, number>, any[], ...
 ---@return fun(params: any): table<string, number>, any[], cq.Rollout?, number?    and the weight of the first order
 function smoothing.passes(def, iteration, plan, passes)

@@ -39,14 +39,14 @@ local stages = {}
 local of_pulses = { ["design.sign"] = true, ["design.magnitude"] = true }
 local of_body = { ["design.density"] = true, ["design.layout"] = true }
 
--- Is a parameter left out of a stage without `train`? Particle values of an extracted body are; so is a design's
--- feedback, which is trained for a body that no longer changes.
+-- Is a parameter not trained in a stage without `train`? With an extracted body, density and layout of the design are
+-- not; in other stages of a design, the controller that is added to its pulses.
 local function is_left_out(run, stage, path)
   if stage.body == "extracted" then return of_body[path] end
   return run.own_design and path:match "^controller%." ~= nil
 end
 
--- Does a parameter's path belong to a name of a stage's train?
+-- Is a parameter (path, as "controller.layers[1].w") meant by an entry of a stage's `train`, as "controller"?
 local function is_named(path, name)
   if name == "design.pulses" then return of_pulses[path] or false end
   local next_one = path:sub(#name + 1, #name + 1)
@@ -80,7 +80,7 @@ end
 
 -- ---- the body -------------------------------------------------------------------------------------------------------
 
----Refuses a stage that does not fit the experiment of its level.
+---Raises an error if a stage does not fit the experiment of its level.
 ---@param stage cq.Plan.stage.def
 ---@param run cq.Experiment
 function stages.check(stage, run)
@@ -95,7 +95,7 @@ function stages.check(stage, run)
   free_of(stage, run)
 end
 
--- Makes the stage's body, soft, binary or extracted: sets run.design or run.extracted.
+-- Sets up the stage's body, soft, binary or extracted: run.design or run.extracted.
 local function set_body(self)
   local stage, run = self.stage, self.run
   run.extracted = nil
@@ -135,8 +135,8 @@ function stages.new(stage, run, made, from)
   return self
 end
 
----Gives an experiment, after its parameters, the body and the options of a stage that was saved, to be looked at.
----Training begins without them.
+---Puts an experiment, whose parameters were loaded before, into the body and the options of the saved stage that they
+---are from, so that it can be evaluated and drawn. Training begins without them.
 ---@param run cq.Experiment
 ---@param saved { name: string, level: table, body: string, options: table, cut: table? }   cut: those by which the body
 ---  was extracted
@@ -153,21 +153,21 @@ end
 
 -- ---- when it ends ---------------------------------------------------------------------------------------------------
 
--- The one number that a stage compares iterations by, in a row of its history: loss or violation; infinite where
+-- The number by which a stage compares iterations, from a row of its history: loss or violation; infinite where
 -- constraints that must hold do not.
 local function measure(self, row)
   if self.stage.minimize == "violation" then return row.violation end
   return (row.violation or 0) > 0 and math.huge or row.loss
 end
 
--- The least number that the first `last` iterations of a stage have reached.
+-- The least `measure` of the first `last` iterations of a stage.
 local function least(self, last)
   local out = math.huge
   for k = 1, last do out = math.min(out, measure(self, self.history[k])) end
   return out
 end
 
--- Has the stage reached its stop: a loss, no more progress, or the user's function?
+-- Has the stage reached its criterion to stop: a loss, no more progress, or the user's function?
 local function is_over(self)
   local stop, history = self.stage.stop, self.history
   if not stop or #history == 0 then return false end
@@ -185,8 +185,9 @@ end
 
 -- ---- its iterations -------------------------------------------------------------------------------------------------
 
--- What an optimizer of this stage calls: a function (what, plan), with `what` for errors and a plan of backward passes.
--- It gives a function of the parameters that returns values, gradients and the rollout.
+-- The evaluator of this stage for its optimizer, a function (what, plan): `what` names the caller in errors, `plan`
+-- gives the weights of each backward pass (gradient.passes). It returns a function of the parameters that simulates and
+-- returns values, gradients and the rollout.
 local function evaluator_of(self)
   local run = self.run
   return function(what, plan)
@@ -233,7 +234,7 @@ local function take_best(self)
 end
 
 -- Multiplies the substeps of an experiment by a factor, but to no more than `most` times those it began with; returns
--- the new number, nil if it is at that limit already.
+-- the new number, nil at that limit. Without a factor, sets them to `most` again, after attempts that did not help.
 local function refine(run, factor, most)
   if not factor then return stages.set_substeps(run, most) end
   run.first_substeps = run.first_substeps or run.world.substeps
@@ -243,7 +244,7 @@ local function refine(run, factor, most)
   return substeps
 end
 
----Gives an experiment, and the body that was extracted in it, another number of substeps.
+---Sets the number of substeps of an experiment's world, and of the world of the body that was extracted in it.
 ---@param run cq.Experiment
 ---@param substeps integer
 function stages.set_substeps(run, substeps)
@@ -252,8 +253,9 @@ function stages.set_substeps(run, substeps)
   if run.extracted then run.extracted.world:set_substeps(substeps) end
 end
 
--- After an iteration of a stage: makes its row of loss, constraints and violation, notes it if it is the best, and
--- calls the user's on_iteration. values: objective, constraints and other numbers of the iteration by name.
+-- After iteration i of a stage: appends a row of loss, constraints and violation to its history, sets run.best if it is
+-- the best, and calls the user's on_iteration. values: objective, constraints and other numbers of the iteration by
+-- name.
 local function note(self, i, values, on_iteration)
   local run, row = self.run, { iteration = i, loss = values.objective }
   for name, value in pairs(values) do
@@ -272,13 +274,13 @@ end
 ---@field folder table            takes the place of a cq.Run: record, save, path, saved_at
 ---@field on_iteration? fun(iteration: integer, loss: number, run: cq.Experiment)
 
--- Optimizes by the stage's optimizer, with its constraints and its recovery from failed simulations; returns the
--- solution (cq.Solution). def: { last: number of iterations, on_iteration, folder, saved }.
+-- Runs the stage's iterations by its optimizer, with its constraints and its recovery from failed simulations. Returns
+-- the solution (cq.Solution). def: cq.Stage.def.
 local function optimize(self, def)
   local run, stage = self.run, self.stage
   local chooses = run.optimizer.chooses_points
   self.growth = gradients.new_growth()
-  -- After each backward pass: keeps how much the adjoint of the state has grown.
+  -- After each backward pass: notes how much the adjoint of the state has grown.
   function run.on_reversed(roll) self.growth:add(roll) end
   self.solver = solver.new {
     optimizer = run.optimizer, params = self.free, all = run.params, constraints = run.constraints,
@@ -296,7 +298,7 @@ local function optimize(self, def)
     end, function() return run.world.substeps end) or nil,
   }
   if self.solver.recover then
-    -- Forgets the best iteration: losses of other substeps do not compare.
+    -- Forgets the best iteration: its loss was computed with a different number of substeps.
     function self.solver.recover.changed() self.solver.best, run.best = nil, nil end
     -- Restarts the run's optimizer, or the one inside it.
     function self.solver.recover.restart()
@@ -312,7 +314,7 @@ local function optimize(self, def)
   return solution
 end
 
--- Evaluates a stage of no iterations: sets run.best to its initial values.
+-- The counterpart of `optimize` for a stage of no iterations: evaluates its initial values as run.best.
 local function evaluate(self)
   local run = self.run
   options.set(self, 1)
@@ -324,7 +326,7 @@ local function evaluate(self)
   for _, c in ipairs(run.constraints) do run.best.values[c.name] = values[c.name] end
 end
 
----Runs iterations up to a last one, or until the stage stops.
+---Runs iterations up to def.last, or until the stage stops. A failed simulation is recorded in the run's folder.
 ---@param def cq.Stage.def
 ---@return cq.Solution?      nil: the stage has no iterations
 function Stage:optimize(def)
@@ -342,7 +344,8 @@ end
 ---@return boolean
 function Stage:is_over() return is_over(self) or self.solver ~= nil and self.solver.verdict ~= nil end
 
----Warns if a soft design has most of its gain without any signal, as it is paid for where its particles are.
+---Warns if a soft design has most of its gain in loss without any signal: the objective then rewards where its
+---particles are, and not how they move.
 ---@param first number         loss at the first iteration of the training
 function Stage:warn_of_rest(first)
   local run, best = self.run, self.run.best

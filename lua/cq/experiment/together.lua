@@ -15,8 +15,8 @@ local together = {}
 
 -- ---- observers and controllers --------------------------------------------------------------------------------------
 
--- Calls f(k, memory) for each scene, which returns a row and its new memory. Returns the rows as one tensor {scenes,
--- ...} and the memories. The memories are nil if no scene has one.
+-- Calls f(k, memory of scene k) for each of `count` scenes, which returns a row and the scene's new memory. Returns the
+-- rows as one tensor {scenes, ...}, and the list of new memories, nil if no scene has one.
 local function each_scene(count, memory, f)
   local rows, after = {}, {}
   for k = 1, count do
@@ -26,7 +26,8 @@ local function each_scene(count, memory, f)
   return T.stack(rows, 1), next(after) and after or nil
 end
 
--- A list of the initial memories of all scenes' observers or controllers; nil where none remembers anything.
+-- A list of the initial memories, one:start(...), of all scenes' observers or controllers; nil where none remembers
+-- anything.
 local function starts_of(list, ...)
   local out = {}
   for k, one in ipairs(list) do out[k] = one.start and one:start(...) or nil end
@@ -39,7 +40,7 @@ Observers.__index = Observers
 -- The initial memories of all scenes' observers.
 function Observers:start(world) return starts_of(self.list, world, 1) end
 
--- The observations of all scenes {scenes, ...}, each by its own observer, and their memories.
+-- The observations of all scenes {scenes, ...}, each by its own observer, and a list of their memories.
 function Observers:observe(state, memory)
   return each_scene(#self.list, memory, function(k, own) return self.list[k]:observe(state:scene(k), own) end)
 end
@@ -48,7 +49,7 @@ local Controllers = setmetatable({ __name = "cq.Controller", family = "each",
   __tostring = controllers.class.__tostring }, { __index = controllers.class })
 Controllers.__index = Controllers
 
--- Lets each scene's controller check the rollout, as one of a single scene.
+-- Lets each scene's controller check the rollout, which it sees as one of a single scene.
 function Controllers:check_rollout(roll)
   local one = setmetatable({ batch = 1, batched = false }, { __index = roll })
   for _, controller in ipairs(self.list) do
@@ -60,7 +61,7 @@ end
 -- The initial memories of all scenes' controllers.
 function Controllers:start() return starts_of(self.list) end
 
--- The signals of all scenes {scenes, signals}, each by its own controller, and their memories.
+-- The signals of all scenes {scenes, signals}, each by its own controller, and a list of their memories.
 function Controllers:act(observation, memory, time, step)
   return each_scene(#self.list, memory, function(k, own)
     local signals, after = self.list[k]:act(observation and observation[k], own, time, step)
@@ -69,7 +70,7 @@ function Controllers:act(observation, memory, time, step)
   end)
 end
 
--- Are all entries of a list one and the same?
+-- Are all entries of a list equal?
 local function are_same(list)
   for k = 2, #list do
     if list[k] ~= list[1] then return false end
@@ -77,14 +78,15 @@ local function are_same(list)
   return true
 end
 
--- A list of the values of one field in a group of definitions; nil where one lacks it.
+-- A list of one field of each rollout definition in a group. nil in the places of definitions that lack it.
 local function column(group, name)
   local out = {}
   for k, def in ipairs(group) do out[k] = def.fields[name] end
   return out
 end
 
--- One observer for the scenes of a group, from the observer of each. nil: they have none.
+-- One observer for the scenes of a group (a list of rollout definitions, here and below), from the observer of each.
+-- nil: they have none.
 local function observer_of(group)
   local list = column(group, "observer")
   if not list[1] then return nil end
@@ -139,8 +141,8 @@ end
 
 -- ---- one batch ------------------------------------------------------------------------------------------------------
 
--- A value of the world for a group of scenes: one for all if they share it, else a tensor with one for each; nil where
--- none has any.
+-- The field `name` of the world (gravity, ...) for a group of scenes: one value if they share it, else a tensor with
+-- one for each scene; nil where no definition gives it.
 local function world_value(group, name)
   local list, world, any = {}, group[1].world, false
   for k, def in ipairs(group) do
@@ -159,8 +161,8 @@ local function world_value(group, name)
   return T.stack(list, 1)
 end
 
--- One rollout definition for a group of alike ones, with a batch of scenes. Returns { world, fields, design, variables
--- }, as an entry of the group.
+-- One rollout definition with a batch of scenes, { world, fields, design, variables }, for a group of definitions that
+-- `fits` allows in one batch.
 local function merged(group)
   local fields, variants, world = {}, {}, group[1].world
   for name, value in pairs(group[1].fields) do fields[name] = value end
@@ -182,7 +184,7 @@ end
 
 -- ---- what goes together ---------------------------------------------------------------------------------------------
 
--- Is this initial value a constant, so that scenes may differ in it?
+-- Is this field of the world a constant of at most this rank, so that scenes may differ in it?
 local function is_constant(value, rank)
   return value == nil or not (text.is_callable(value) and not T.is_tensor(value)) and T.as_tensor(value).rank <= rank
 end
@@ -193,7 +195,8 @@ local function alike(a, b) return (a == nil) == (b == nil) end
 local same_fields = { "steps", "weight", "memory", "contact", "work" }
 local alike_fields = { "observer", "controller", "running", "effort", "record" }
 
--- Can a rollout be a scene of a batch? Pins are where the world has them, and what changes with time is so for all.
+-- Can a rollout be a scene of a batch? Not with a callback on_step, with values of the world that change with time, or
+-- with robots whose positions vary while the world has pins.
 local function is_scene(def)
   local world, fields = def.world, def.fields
   if fields.on_step then return false end
@@ -220,9 +223,10 @@ local function fits(def, other)
   return true
 end
 
----Definitions by what can be simulated at once, each in the order of the first of its group.
+---Sorts rollout definitions into groups that can be simulated as one batch. Groups are in the order of their first
+---members.
 ---@param defs table[]         from run:rollout_def
----@return integer[][] groups  numbers of definitions
+---@return integer[][] groups  positions in defs
 function together.groups(defs)
   local groups = {}
   for k, def in ipairs(defs) do
@@ -242,7 +246,7 @@ function together.groups(defs)
   return groups
 end
 
----Runs the rollouts of one group as the scenes of a batch.
+---Simulates the rollout definitions of one group as the scenes of a batch.
 ---@param group table[]        definitions
 ---@return cq.Rollout[] rolls  one for each
 ---@return cq.Rollout whole    to be released

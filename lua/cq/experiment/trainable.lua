@@ -50,7 +50,7 @@ for _, list in ipairs { field.of_robot, field.of_world } do
 end
 table.sort(names)
 
--- A cq.param with bounds, from its initial value; errors name the field that is trained.
+-- A cq.param from its initial value and { min, max, rate }; errors begin with `what`, the field that is trained.
 local function param_of(init, bounds, what)
   local start = T.as_tensor(init)
   local problem = make.why_no_param(start, bounds.min, bounds.max)
@@ -58,7 +58,7 @@ local function param_of(init, bounds, what)
   return T.param(start, bounds)
 end
 
--- The value {n, ...} of a field that training starts from: set by robot:with, or the robot's own.
+-- The value {n, ...} of a robot's field before training: set by robot:with, or the robot's own.
 local function start_of(robot, name, what)
   local value = values.start(robot, name)
   if not value then is.fail("%s: needs init, there is no value to start from", what) end
@@ -68,8 +68,8 @@ local function start_of(robot, name, what)
   return value
 end
 
--- The value, a tensor, that is the same in those particles of a list which have this field at all; an error if they
--- differ. index: int32_t[count] of particles from 0, or nil for all.
+-- The value, a tensor, that is the same in all particles of a list that have this field; an error if they differ.
+-- index: int32_t[count], numbers of particles from 0, or nil for all.
 local function shared(robot, name, index, count, what)
   local value, having = start_of(robot, name, what), values.having(robot, name)
   local data, width, first = value:data(), value.count / values.count(robot, name), nil
@@ -180,7 +180,8 @@ local function of_field(world, robot, name, entry, what)
   return of_world[name] and for_world(world, name, def, bounds, what) or for_robot(robot, name, def, bounds, what)
 end
 
----Params for what the user named, and the functions that apply those of the user's own.
+---The parameters (cq.param) for all that the user's `trainable` names, and the functions that apply values of the
+---user's own to the robot.
 ---@param world cq.World
 ---@param robot cq.Robot
 ---@param given table<string, table|cq.Tensor>
@@ -206,8 +207,8 @@ function trainable.make(world, robot, given)
   return out, apply
 end
 
----Gives the weights of controller and observer the rates that the user named. Errors: a policy without weights; weights
----that are no params.
+---Gives the weights of controller and observer the learning rates that the user's `trainable` gives them. Errors: a
+---policy without weights; weights that are no params.
 ---@param params table
 ---@param given table
 function trainable.set_rates(params, given)
@@ -226,7 +227,8 @@ function trainable.set_rates(params, given)
   end
 end
 
----May training change the distribution of mass: by densities, volumes, or a value with a function of the user's?
+---May training change the distribution of mass: through densities, volumes, or a value that a function of the user's
+---applies?
 ---@param params table
 ---@return boolean
 function trainable.moves_mass(params)
@@ -234,8 +236,8 @@ function trainable.moves_mass(params)
   return params.named ~= nil or robot.density ~= nil or robot.volume ~= nil
 end
 
----The robot with the values of the user's own, in the order of their names. Errors: the user's function gives no
----variant of the robot that it was given.
+---The robot with the values that functions of the user's apply, in the order of their names. Errors: a function that
+---returns no variant of the robot that it was given.
 ---@param robot cq.Robot
 ---@param apply table<string, function>
 ---@param named table<string, cq.Tensor>?

@@ -36,13 +36,14 @@ local training = {}
 
 -- ---- what is saved --------------------------------------------------------------------------------------------------
 
--- Saves parameters and the state of the plan in the folder of the run.
+-- Saves parameters and the state of the training in the folder of the run.
 local function save(self, iteration, params)
   self.folder:save(iteration, params, saved_plan.state(self))
   self.saved = iteration
 end
 
--- Restores an earlier run from its folder: its starts, and the folders of the stages that they have finished.
+-- Restores an earlier training from the folder of its run: its starts (of a multi-start plan), and the folders of the
+-- stages that they have finished.
 local function restore(self)
   local state = self.folder.saved.optimizer
   if watch.reloaded then
@@ -60,7 +61,8 @@ local function restore(self)
   self.folder:remove_stages(stays)
 end
 
--- Gives all worlds the substeps that this start needed (recover), whatever other starts needed.
+-- Sets the substeps of the worlds of all levels (grids of a plan) to those that this start of a multi-start plan has
+-- noted (keep_substeps), since other starts may have raised them.
 local function restore_substeps(self, start)
   for key, own in pairs(self.run.levels or {}) do
     local substeps = start.substeps and start.substeps[key] or own.first_substeps
@@ -68,8 +70,9 @@ local function restore_substeps(self, start)
   end
 end
 
--- Notes in start.substeps, by level, how many substeps each level uses now, where a failed simulation raised them; for
--- restore_substeps. start: one of the starts of the training.
+-- Notes in start.substeps, by level (grid of a plan), how many substeps each level's world has now, where a failed
+-- simulation raised them; for restore_substeps. start: an entry of self.starts, one of the starts of a multi-start
+-- plan.
 local function keep_substeps(self, start)
   start.substeps = {}
   for key, own in pairs(self.run.levels or {}) do
@@ -79,14 +82,15 @@ end
 
 -- ---- a start in a stage ---------------------------------------------------------------------------------------------
 
--- The experiment at a stage's level, made once.
+-- The experiment at the level (grid, duration) of a stage of the plan, created at the first call.
 local function level_of(self, stage)
   local own = levels.of(self.run, stage.level)
   own.base_optimizer = self.run.base_optimizer
   return own
 end
 
--- Warns where a start has the values of the first one, as it is the same training once more.
+-- Warns if a start of a multi-start plan has the initial values of the first start, since it then repeats the same
+-- training. number: of the start.
 local function tell_equal(first, params, number)
   local found = T.leaves.pair(params, first)
   for _, leaf in ipairs(T.leaves.list(params)) do
@@ -96,8 +100,9 @@ local function tell_equal(first, params, number)
     number)
 end
 
--- Where a start begins, { run: the experiment, params }: in its first stage with values of its own, later with those of
--- the stage before. Values that the user's experiment was given are the first start's, in whatever level it begins.
+-- The initial values of a start (of a multi-start plan) in a stage, as { run: an experiment, params: its parameters }:
+-- in its first stage drawn for this start, later those of the stage before. If the script has changed the experiment's
+-- parameters, the first start begins with them, at any level.
 local function beginning(self, start, stage)
   local own, run = level_of(self, stage), self.run
   if start.stage > 0 then
@@ -113,20 +118,22 @@ local function beginning(self, start, stage)
   return { run = own, params = T.leaves.snapshot(own.params) }
 end
 
--- Has a start come to the end of a part? Within its stage it may go on, if it is kept.
+-- Has a start of a multi-start plan finished a part of the plan? A part is a stage, or a stage up to the iteration at
+-- which the number of starts is reduced.
 local function is_done(self, start, part)
   if start.stage ~= part.stage then return start.stage > part.stage end
   return start.ended or start.made >= part.last and part.last < self.plan.stages[part.stage].iterations
 end
 
--- What an iteration of a stage takes: particles times engine steps. Levels that are not made yet count as the run's.
+-- The cost of an iteration of a stage: particles times engine steps. A level that was not created yet counts as the
+-- run's.
 local function work_of(self, stage)
   local own = levels.made(self.run, stage.level)
   return own.world.particle_count * own.steps * own.world.substeps
 end
 
--- Work left of the plan for all starts that are not dropped, in particles times engine steps, when `start` has made
--- iteration i of its stage.
+-- The remaining cost of a multi-start plan for all starts that still take part, in particles times engine steps, when
+-- `start` has made iteration i of its stage. For the estimate of the remaining time.
 local function work_left(self, start, i)
   local sum, before, is_later = 0, {}, false
   for _, part in ipairs(self.parts) do
@@ -149,16 +156,17 @@ end
 
 local ranked
 
--- A stand-in for the run's folder, for the solver of one stage: rows of its history are counted and named as those of
--- the whole run. offset: iterations of the run before the stage.
+-- A stand-in for the run's folder, given to the solver of one stage and one start of the plan: counts and names the
+-- rows of the stage's history as rows of the whole run. current: the stage (cq.Stage); offset: iterations of the run
+-- before it.
 local function folder_for(self, start, current, offset)
   local folder, plan = self.folder, self.plan
   local proxy = { folder = folder.folder, saved_at = folder.saved_at, manifest = folder.manifest }
   -- Path of a file in the run's folder.
   function proxy.path(_, name) return folder:path(name) end
-  -- Does the whole run keep the state of this iteration of the stage?
+  -- Does the run keep the state of this iteration of the stage, for forks?
   function proxy.keeps(_, noted) return folder:keeps(offset + noted) end
-  -- a row of the history of a stage, as a row of the whole run
+  -- Records a row of the stage's history as a row of the whole run, with the progress of the plan.
   function proxy.record(_, row)
     local i = row.iteration
     options.columns(current, row)
@@ -175,7 +183,7 @@ local function folder_for(self, start, current, offset)
     folder.shown = current.run                   -- whose present values a live page shows
     folder:record(row)
   end
-  -- keeps the state of a stage, and saves the whole run
+  -- Notes the state of the stage after iteration `noted` in its start, and saves the whole run.
   function proxy.save(_, noted, params, state)
     start.made, start.params, start.solver, start.history = noted, params, state, current.history
     start.best = current.run.best
@@ -183,13 +191,13 @@ local function folder_for(self, start, current, offset)
     save(self, offset + noted, params)
     proxy.saved_at = folder.saved_at
   end
-  -- is the best of this start that of the run?
+  -- Is this start the best of all, so that its best point is the run's?
   function proxy.leads() return ranked(self)[1] == start end
   return proxy
 end
 
--- After a part of a stage: notes the start's best result, parameters and substeps, and whether the stage is over;
--- iterations that an early stop saves are taken off the run's total.
+-- After a start (of a multi-start plan) has made a part of a stage: notes its best result, parameters and substeps, and
+-- whether the stage is over; iterations that an early stop saves are taken off the run's total.
 local function conclude(self, start, current, part)
   start.best = current.run.best
   if not current.solver then start.params = T.leaves.snapshot(current.run.params) end
@@ -200,8 +208,8 @@ local function conclude(self, start, current, part)
   self.folder.progress.total = self.folder.iterations
 end
 
--- Ends a stage that is over: warns of a passive gain, and calls on_end, once. After Ctrl-C it is left to the run that
--- goes on.
+-- Ends a stage that is over for a start: warns of a gain without signals, and calls the user's on_end, once. After
+-- Ctrl-C the run that resumes this one does so.
 local function end_of_stage(self, start, current)
   local run, stage, plan = current.run, current.stage, self.plan
   if not start.over or C.cq_interrupted() ~= 0 then return end
@@ -211,7 +219,8 @@ local function end_of_stage(self, start, current)
   start.ended = C.cq_interrupted() == 0
 end
 
--- Trains one start in the stage of a part of the plan, new or resumed, up to the part's last iteration.
+-- Trains one start of a multi-start plan in the stage of a part, from its beginning or resumed, up to the part's last
+-- iteration.
 local function train(self, part, start)
   local stage, goes_on = self.plan.stages[part.stage], start.stage == part.stage
   local own = level_of(self, stage)
@@ -248,10 +257,10 @@ end
 
 -- ---- all of them ----------------------------------------------------------------------------------------------------
 
--- The number by which a tournament compares a start: its best loss, with the cost of a passive gain.
+-- The number by which the starts of a multi-start plan are compared: a start's best loss, with the passive cost.
 local function compared(start) return start.best.loss + (start.best.passive_cost or 0) end
 
--- A new list of the starts that still take part, the best first.
+-- A new list of the starts of a multi-start plan that were not dropped, the best first.
 function ranked(self)
   local alive = {}
   for _, start in ipairs(self.starts) do
@@ -268,7 +277,8 @@ function ranked(self)
   return alive
 end
 
--- Ends a tournament: drops all starts but the first `keep` of ranked(), prints the order, and saves.
+-- Reduces the number of starts of a multi-start plan: drops all but the first starts.keep of ranked(self), prints the
+-- order, and saves.
 local function cut(self)
   local alive, list, names = ranked(self), {}, {}
   if #alive <= self.plan.starts.keep then return end
@@ -290,8 +300,8 @@ local function stage_folder(self, stage)
   return ("%s/stages/%s"):format(self.folder.folder, self.plan.stages[stage].name)
 end
 
--- The stage (experiment/stage.lua) that a start is in, with the experiment put into the state in which that stage left
--- it.
+-- The stage (experiment/stage.lua) in which a start of the plan is, with the experiment in the state in which that
+-- stage left it.
 local function present(self, start)
   if self.current and self.current_start == start then return self.current end
   local stage = self.plan.stages[start.stage]
@@ -304,7 +314,8 @@ local function present(self, start)
   return current
 end
 
--- Saves a finished stage: the state from which the next one can be repeated, and the best parameters.
+-- Saves a finished stage in a folder of its own: the state from which the next stage can be repeated, and the best
+-- parameters. number: of the stage.
 local function keep_stage(self, number)
   if #self.plan.stages < 2 or option.program.follows then return end
   local folder, best = stage_folder(self, number), ranked(self)[1]
@@ -316,7 +327,8 @@ local function keep_stage(self, number)
     best.best, present(self, best).run)
 end
 
--- Have all starts that are still in come to the end of a part, and none gone beyond? Then its tournament can be held.
+-- Have all starts of a multi-start plan that were not dropped come to the end of a part, and none gone beyond? Then
+-- their number can be reduced.
 local function are_at_end(self, part)
   for _, start in ipairs(self.starts) do
     local is_there = start.stage == part.stage and start.made <= part.last
@@ -325,7 +337,8 @@ local function are_at_end(self, part)
   return true
 end
 
----Carries out the plan from where it stands.
+---Carries out the rest of the plan, part by part, and in each part all starts one after another. Returns early after
+---Ctrl-C.
 function Training:go()
   for k, part in ipairs(self.parts) do
     for _, start in ipairs(self.starts) do
@@ -342,7 +355,7 @@ function Training:go()
   end
 end
 
--- Leaves the experiment with the parameters, body and level of the best start.
+-- Sets the experiment to the parameters, body and level of the best start of the plan.
 local function take_result(self)
   local best = ranked(self)[1]
   if not best then return end
@@ -354,7 +367,8 @@ local function take_result(self)
   levels.become(self.run, stage.level)
 end
 
----The training of a run by its plan: its starts, parts and folder.
+---The training of an experiment by a plan: its starts, the parts of the plan, and the folder; restored if the run is
+---resumed.
 ---@param run cq.Experiment
 ---@param def { plan: cq.Plan, on_iteration: function? }
 ---@param folder cq.Run        that is open

@@ -16,7 +16,7 @@ local untrained = {}
 -- Experiments that untrained.replay was given, by the full paths of their folders; the last one at "last".
 local replayed = {}
 
--- The solution that a solve would report of the best point; nil where run:optimize reports none.
+-- The solution (cq.Solution) that a training would report of the point `best`; nil where run:optimize reports none.
 local function solution_of(run, optimizer, best)
   if #run.constraints == 0 and optimizer.rule or not best.values then return nil end
   local point = { feasible = best.feasible ~= false, values = best.values, iteration = best.iteration }
@@ -24,15 +24,15 @@ local function solution_of(run, optimizer, best)
     evaluations = best.iteration, state = function() return {} end }, point.feasible and "iterations" or "infeasible")
 end
 
--- The table that run:optimize would give, without training.
+-- The table that run:optimize would return, from run.best and without training. starts: as saved_plan.rows.
 local function result_of(run, plan, starts)
   local best, last = run.best, plan.stages[#plan.stages]
   return { loss = best.loss, best = best.loss, iterations = best.iteration,
     solution = solution_of(run, last.optimizer or run.base_optimizer, best), starts = starts }
 end
 
--- The starts of a tournament for the report, all with the one loss that is known, since only the first was simulated;
--- nil without a tournament.
+-- The starts of a multi-start plan for the result under cqlua check: all with one loss, since only the first was
+-- simulated; nil for a single start.
 local function starts_of(run, plan, loss)
   local starts, out, seed = plan.starts or { count = 1, keep = 1 }, {}, saved_plan.first_seed(run)
   for k = 1, starts.count do
@@ -41,7 +41,7 @@ local function starts_of(run, plan, loss)
   return saved_plan.rows(out)
 end
 
----Under cqlua check: a few control steps of each level, forward and backward.
+---The result of run:optimize under cqlua check: simulates a few control steps of each level, forward and backward.
 ---@param run cq.Experiment
 ---@param plan cq.Plan
 ---@param folder? string
@@ -63,14 +63,15 @@ function untrained.check(run, plan, folder)
   return result_of(run, plan, starts_of(run, plan, report.loss))
 end
 
--- The starts of a plan, as the run's folder has them; nil where there is one alone.
+-- The starts of a multi-start plan for the result, from the run's folder; nil for a single start.
 local function saved_starts(folder)
   local saved = Run.saved_in(folder)
   local state = saved and type(saved.optimizer) == "table" and saved.optimizer or {}
   return saved_plan.rows(state.starts or {})
 end
 
----Puts an experiment into the state that a finished run has left, from the run's folder.
+---The result of run:optimize when a finished run is looked at again: sets the experiment to the state saved in the
+---run's folder.
 ---@param run cq.Experiment
 ---@param plan cq.Plan
 ---@param folder? string
@@ -89,7 +90,8 @@ function untrained.replay(run, plan, folder)
   return result_of(run, plan, saved_starts(folder))
 end
 
----The experiment that untrained.replay was given for a folder; the last of all without one. nil: there was none.
+---The experiment that untrained.replay has set to the run in a folder; the last one without a folder. nil: there was
+---none.
 ---@param folder? string
 ---@return cq.Experiment?
 function untrained.replayed(folder) return replayed[folder and host.resolve(folder) or "last"] end

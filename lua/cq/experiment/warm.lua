@@ -20,10 +20,10 @@ local warm = {}
 
 -- ---- what cannot be the same weights --------------------------------------------------------------------------------
 
--- Names in a sentence; none for an empty list.
+-- A list of names as text; "none" if it is empty.
 local function names_of(list) return #list > 0 and table.concat(list, ", ") or "none" end
 
--- Raises an error if the saved run has something else than the experiment: there and here, two texts, differ.
+-- Raises an error if two texts differ: `there`, on the saved run, and `here`, on the experiment. what: their subject.
 local function refuse(saved, what, there, here)
   if there ~= here then is.fail("run:load: %s has %s %s, this experiment has %s", saved.path, what, there, here) end
 end
@@ -65,7 +65,7 @@ end
 
 -- ---- what is told ---------------------------------------------------------------------------------------------------
 
--- A saved world's settings as texts by name, to compare with those of this one.
+-- A saved world's settings as texts by name, to compare two worlds. data: of cq.saved.world; steps: control steps.
 local function words_of(data, steps)
   local out = { ["control steps"] = signature.word(steps), walls = signature.word(#data.walls) }
   for name, value in pairs(data.fields) do out[name] = signature.word(value) end
@@ -86,14 +86,15 @@ end
 
 -- ---- parameters -----------------------------------------------------------------------------------------------------
 
--- Which dimension of a parameter's tensor counts particles; nil: none does.
+-- The dimension, from 1, of a parameter's tensor that counts the `count` particles of a robot, by the parameter's path;
+-- nil: none does.
 local function particle_axis(path, tensor, count)
   local axis = path == "design.layout" and 2 or (path:match "^robot%." or path == "design.density") and 1
   return axis and tensor.rank >= axis and tensor:size(axis) == count and axis or nil
 end
 
--- A saved parameter for particles as a tensor for this experiment's robot: each particle takes the value of the nearest
--- one of the earlier world. Errors: the parameter does not count particles, here or there.
+-- A saved parameter of another shape as a tensor for this experiment's robot: each particle takes the value of the
+-- nearest particle of the earlier robot. own, other: the parameter here and there. Errors: it does not count particles.
 local function transferred(run, saved, path, own, other)
   local robot = run.design and run.design.robot or selection.robot(run.world, run.robot, "run:load")
   local there = saved.data.robots and saved.robot
@@ -105,7 +106,7 @@ local function transferred(run, saved, path, own, other)
   return other:gather(transfer.nearest(robot, there), axis)
 end
 
--- A copy of a saved tensor moved into the bounds of this experiment; a warning says how many values moved.
+-- A saved tensor moved into the bounds { min, max } of this experiment; a warning says how many values moved.
 local function bounded(saved, path, tensor, bounds)
   if not bounds or not (bounds.min or bounds.max) then return tensor end
   local low, high = bounds.min or -math.huge, bounds.max or math.huge
@@ -119,7 +120,8 @@ local function bounded(saved, path, tensor, bounds)
   return out
 end
 
--- Copies the saved parameters whose path the run has too, and prints which are missing or unused. Errors: none fits.
+-- Copies the saved parameters whose path the experiment has too, and prints which are missing or unused. Errors: none
+-- fits.
 local function take(run, saved)
   local given, names = T.leaves.by_path(saved.parameters)
   local own, own_names = T.leaves.by_path(run.params)
@@ -149,7 +151,7 @@ local function take(run, saved)
   end
 end
 
----Takes the parameters of an earlier run.
+---Takes over the parameters of an earlier run.
 ---@param run cq.Experiment
 ---@param path string         its folder, or a file that cq.load reads
 ---@return cq.Saved
@@ -167,7 +169,7 @@ function warm.take(run, path)
   return saved
 end
 
----Takes the parameters of an earlier run, with the body and the options that they were found with.
+---Takes over the parameters of an earlier run, and the body and the options that they were found with. For run:load.
 ---@param run cq.Experiment
 ---@param path string
 ---@return cq.Saved
@@ -179,7 +181,8 @@ function warm.load(run, path)
   return saved
 end
 
----Begins where --from says, unless the run goes on in its folder.
+---Takes over the parameters of the run that --from names, before a training begins. A run that is resumed ignores
+-----from with a warning.
 ---@param run cq.Experiment
 ---@param def run.optimize.def
 function warm.begin(run, def)

@@ -83,7 +83,7 @@ end
 local Skin = {}
 Skin.__index = Skin
 
----A surface that some particles carry.
+---A surface that moves along with some particles.
 ---@param fields { name: string, rest: cq.Tensor, volume: cq.Tensor, thickness: number?, mesh: ffi.cdata*?, triangles: integer? }
 ---  rest {n, dim}; mesh {triangles, 3, 3}: the surface itself; without one it is put around the particles
 ---@return cq.export.Skin?        nil: the particles lie too far apart for one
@@ -103,9 +103,9 @@ function carried.skin(fields)
     Skin)
 end
 
----The surface where the particles are.
----@param x cq.Tensor      {n, dim}
----@param F cq.Tensor      {n, dim, dim} from where they are at rest
+---The surface as the particles carry it at one moment.
+---@param x cq.Tensor      where the particles are, {n, dim}
+---@param F cq.Tensor      their deformation gradients from rest, {n, dim, dim}
 ---@return cq.export.Body
 function Skin:posed(x, F)
   local dim, v = self.dim, self.corners:size(1)

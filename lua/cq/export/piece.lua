@@ -32,8 +32,8 @@ local function mixed(a, b, t)
   return out
 end
 
--- The corner where the edge between corners a and b is cut, between a value above zero at one and one below at the
--- other; `known` keeps those of earlier edges. cut: the number of the plane.
+-- The corner where a plane cuts the edge between corners a and b, at which its field is at_a and at_b, of opposite
+-- signs. known: corners made for earlier edges, by name; cut: the plane's number.
 local function crossing(known, a, b, cut, at_a, at_b)
   local nodes, cuts = merged(a.nodes, b.nodes), merged(merged(a.cuts, b.cuts, true), { cut })
   local name = table.concat(nodes, " ") .. "|" .. table.concat(cuts, " ")
@@ -44,8 +44,8 @@ local function crossing(known, a, b, cut, at_a, at_b)
   return known[name]
 end
 
--- The face without its part where the field is below zero, a list of corners. The cut edge is recorded in `back` for
--- the face that closes the plane, in the other direction.
+-- The part of a face, a list of corners, where the field is not below zero; known, cut: of crossing. Records the new
+-- edge in `back`, end by start, in reverse, for the face that closes the body in the plane.
 local function cut_face(known, face, cut, field, back)
   local out, ends = { drawn = face.drawn }, {}
   for k, a in ipairs(face) do
@@ -67,12 +67,13 @@ local function cut_face(known, face, cut, field, back)
   return out
 end
 
----What is left of a piece on the side of a plane where a field is not below zero.
----@param known table<string, cq.export.Corner>     corners of planes by name, of all cells
----@param faces cq.export.Corner[][]                anticlockwise from outside; drawn: whether it is of the surface
----@param cut integer                                 names the plane
+---The part of a convex body on the side of a plane where a field is not below zero.
+---@param known table<string, cq.export.Corner>     corners on planes by name, shared by all cells
+---@param faces cq.export.Corner[][]                anticlockwise from outside; face.drawn: is it on the surface that is
+---  drawn?
+---@param cut integer                                 number of the plane
 ---@param field fun(value: number[]): number
----@return cq.export.Corner[][] faces               with the plane's own, which is drawn
+---@return cq.export.Corner[][] faces               and, in the plane, a face that is drawn
 function piece.cut(known, faces, cut, field)
   local out, back = {}, {}
   for _, face in ipairs(faces) do

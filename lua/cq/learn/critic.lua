@@ -53,7 +53,8 @@ function critic.targets(window, next_value, gamma, lambda)
   return T.stack(rows, 1)
 end
 
----Trains in some passes over observations and their targets, in place; then the copy follows.
+---Trains the network in options.critic_passes passes over observations and their targets, in place; then moves the copy
+---towards it.
 ---@param z cq.Tensor           {rows, numbers}
 ---@param targets cq.Tensor     {rows}
 ---@param random cq.Random

@@ -125,9 +125,10 @@ function learner.descend(optimizer, params, f)
   return value
 end
 
----Adds to told the count, return and length of episodes that ended (1) in a step, and the scenes that failed.
+---Adds the episodes that ended in a control step to the sums `told`: their count, returns and lengths, and the scenes
+---that failed.
 ---@param told { count: number, sum: number, length: number, failures: number }
----@param ended cq.Tensor      {scenes}
+---@param ended cq.Tensor      {scenes} 1 where an episode ended
 ---@param info table           of env:step
 function learner.note_episodes(told, ended, info)
   for scene = 1, ended.count do
@@ -139,7 +140,7 @@ function learner.note_episodes(told, ended, info)
   if info.failed then told.failures = told.failures + info.failed:sum():item() end
 end
 
----Sums over finished episodes (return, length, failures), before the first one.
+---New sums over episodes, all 0, for learner.note_episodes.
 ---@return { count: number, sum: number, length: number, failures: number }
 function learner.no_episodes() return { count = 0, sum = 0, length = 0, failures = 0 } end
 
@@ -167,7 +168,8 @@ end
 local of_problem = { "hidden", "critic_hidden", "normalize_observations", "batch", "horizon", "gamma" }
 local of_nobody = { env = true, steps = true, seed = true }
 
--- The problem of a learner and how it is descended, in words (cq.Signature).
+-- A learner's settings in words (cq.Signature): `problem`, which a saved state must share, and `manner`, as the rate,
+-- which may differ.
 local function signature_of(self)
   local env, o = self.env, self.options
   local problem = { scenes = signature.word(env.scenes), episode = signature.word(env.steps),
@@ -181,8 +183,8 @@ local function signature_of(self)
   return { problem = problem, manner = manner }
 end
 
--- Raises an error if a state is none of this learner, or of another problem; warns where it is descended otherwise.
--- whose: the state in words, for errors.
+-- Raises an error if a value is no state of such a learner, or of one with another problem; warns where its manner
+-- differs (signature_of). what: the calling function; whose: the state in words, for errors.
 local function check_state(self, state, what, whose)
   if type(state) ~= "table" or type(state.parts) ~= "table" then
     is.fail("%s: %s, and needs one from learner:state()", what, whose or "got " .. is.describe(state))
@@ -250,8 +252,8 @@ local spec = is.define("learner:train", {
   on_update = is.callable { optional = true },
 })
 
--- The folder of a training: the given one, else --out, unless another run of the script is in it, or the environment
--- cannot be saved. nil: none. Errors: a given one, and an environment that cannot be saved.
+-- The folder of a training: def.folder; else --out, unless another run of the script is in it or the environment cannot
+-- be saved; nil: no folder. runs: the module cq.run. Errors: def.folder with an environment that cannot be saved.
 local function folder_of(self, def, runs)
   if def.folder then check_snapshot(self, "learner:train: folder") end
   local out = option.program.out

@@ -104,8 +104,8 @@ end
 
 -- ---- training -------------------------------------------------------------------------------------------------------
 
--- Trains the parameters, in place, in some epochs of minibatches over one batch, tensors {rows, ...} by name. Returns
--- sums of losses, KL divergence and share of clipped ratios over them, and their number (`made`).
+-- Trains the parameters, in place, in options.epochs epochs of minibatches over one batch, tensors {rows, ...} by name.
+-- Returns sums of losses, KL divergence and share of clipped ratios over the minibatches, and their number (`made`).
 local function update(self, batch)
   local o, count = self.options, batch.advantage.count
   local size = count / o.minibatches

@@ -128,7 +128,7 @@ function requests.hello(env, body)
 end
 
 -- Answers a reset, whose body is a seed or empty: returns the observations of all scenes as bytes of float64. Errors: a
--- body of another length.
+-- body of a wrong length.
 function requests.reset(env, body)
   if #body ~= 0 and #body ~= 8 then
     refuse("reset takes a seed of 8 bytes, or nothing, got %d bytes", #body)
@@ -139,7 +139,7 @@ end
 
 -- Answers a step of all scenes, whose body is actions as float64: returns observations, rewards, which episodes have
 -- ended and why, and their last observations, returns and lengths, as bytes of float64 one after another. Errors: a
--- body of another length.
+-- body of a wrong length.
 function requests.step(env, body)
   local width = env.action_space.shape[1]
   if #body ~= env.scenes * width * 8 then

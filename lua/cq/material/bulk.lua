@@ -44,7 +44,8 @@ function bulk.cap(material, ratio)
   return true
 end
 
----A text on a cap of the bulk modulus, for where a material is printed, with its effect on J; empty without a cap.
+---A text on the cap of a material's bulk modulus and its effect on J, for where the material is printed; empty without
+---a cap.
 ---@param material cq.Material
 ---@return string
 function bulk.told(material)

@@ -23,8 +23,8 @@
 
 local table_of = {}
 
--- Adds a silicone to the table of elastomers: its constants [Pa], density [kg/m3], and the stretch up to which they
--- were fitted.
+-- Adds a silicone to the table of elastomers: the constants c10, c20 of Yeoh's law [Pa], the fit's largest relative
+-- error (`deviation`), the density [kg/m3], and the stretch up to which they were fitted, 3 unless given.
 local function silicone(name, c10, c20, deviation, density, stretch)
   table_of[#table_of + 1] = { name = name, law = "yeoh", constants = { c10 = c10, c20 = c20 }, density = density,
     stretch = stretch or 3,

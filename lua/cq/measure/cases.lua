@@ -11,8 +11,8 @@ local function glob(wanted)
   return "^" .. wanted:gsub("[%^%$%(%)%%%.%[%]%+%-]", "%%%0"):gsub("%*", ".*"):gsub("%?", ".") .. "$"
 end
 
----The case of a name; else those whose name contains it, or matches its * and ?; all for nil. Where none fits, the
----program ends with a suggestion, as after wrong use.
+---The cases that `wanted` selects: the case of this name, else all whose names contain it, or match it as a pattern
+---with * and ?; all for nil. Where none fits, the program ends with a suggestion, as after wrong use.
 ---@param all { name: string }[]
 ---@param wanted string?
 ---@param command string         for the sentence

@@ -20,22 +20,23 @@ local function later(data, steps)
   end
 end
 
--- A controller that replays recorded signals {steps, signals}; false where there are no signals.
+-- A controller that replays recorded signals {steps, signals}; nil if the world has no signals.
 local function held(signals)
   return signals:size(2) > 0 and require "cq.controller".open_loop(signals) or nil
 end
 
--- Runs all control steps from the start to the first saved state, and returns the cq.State there. Particles alone do
--- not say all of it: total Lagrangian steps have nodes, other materials strains that stay, and walls may have moved.
--- nil: this device or version of the program comes to another one.
+-- Runs all control steps from the start of a failed simulation to its first saved state, and returns the cq.State
+-- there, since positions and velocities alone do not hold all of it: nodes of total Lagrangian steps, plastic strains,
+-- walls that move. nil if this device or version of the program arrives at another state. found: the record,
+-- failure.bin.
 local function state_from_start(world, found)
   if not T.is_tensor(found.before) or world.device_kind ~= "cpu" then return nil end
   local fine, roll = pcall(T.tape.pause, world.rollout, world, { steps = found.first, controller = held(found.before) })
   if fine and roll.state:positions():close(found.states[1].position, 1e-9, 1e-9 * world.dx) then return roll.state end
 end
 
--- A list of the world's robots with the positions, velocities, C and F of a saved state, tensors {n, ...} of all
--- particles by name.
+-- A list of the world's robots with a saved state: `state` has tensors {n, ...} of all particles by the names position,
+-- velocity, C and F.
 local function robots_of(world, state)
   local robots = {}
   for k, robot in ipairs(world.robots) do
@@ -79,7 +80,7 @@ function failure.load(folder)
   return out
 end
 
----The rollout of some of the control steps from the first saved state on.
+---A rollout of the first `steps` control steps after the first saved state.
 ---@param found table         of failure.load
 ---@param steps integer
 ---@param on_step? fun(state: cq.State)

@@ -30,13 +30,13 @@ local function explicit_steps(case, repeats, seconds)
   world:close()
 end
 
----Times `steps` implicit steps of case.ratio explicit ones each, `repeats` times after one that is not counted; the
----explicit ones before them and after them, for the machine may be busy with others. solver: explicit: [s] of an
----explicit step; in such steps: hessian_product, all that one costs; of the adjoint of a step, tensors, those of
----particles with the diagonal of nodes and its inverse, and assembly, of the matrix of nodes, in 3D of the lattice's;
----backward_ratio: backward over forward, where gradients are to 1e-6 and steps to case.tolerance, by default 1e-3;
----speedup: explicit steps for the same time over implicit ones; and of a step, newton: iterations, products: forward,
----products_backward.
+---Times `steps` implicit steps, each as long as case.ratio explicit ones, `repeats` times after a first that does not
+---count, and explicit steps before and after them. Returns a table as kernel.time, with particles, device and solver:
+---explicit: [s] of an explicit step. In units of that: hessian_product: cost of a product with the second derivative;
+---tensors, assembly: in the adjoint of a step, cost of the particles' tensors with the nodes' diagonal, and of the
+---matrix of nodes, in 3D of the coarse lattice. backward_ratio: time backward over forward, with gradients to 1e-6 and
+---steps to case.tolerance, by default 1e-3. speedup: time of explicit over implicit steps for the same simulated time.
+---newton, products, products_backward: iterations and products in a step.
 ---@param steps integer?       engine steps of a repetition
 ---@param repeats integer
 ---@param case { dim: integer, side: integer, cells: integer[], ratio: integer, moves: boolean, steps: integer,

@@ -143,7 +143,7 @@ local function solver_of(handle, steps)
   return out
 end
 
--- Adds the seconds of one table by phase to those of another, phases, in place.
+-- Adds the seconds of each phase in `more` to those in `phases`, in place.
 local function add(phases, more)
   for name, seconds in pairs(more) do phases[name] = (phases[name] or 0) + seconds end
 end
@@ -156,10 +156,10 @@ end
 ---@field back table<string, number>     [s] of it, backward
 ---@field solver? { newton: integer, linear: integer, adjoint: integer }   of implicit steps, in one repetition
 
----Times `steps` control steps from the start, forward and backward, `repeats` times after some that are not
----counted, for WARM seconds at least: short control steps take turns by one thread and by all at first. The memo of
----every step is written, and particles sorted as often as it is needed; what comes before the first step and after the
----last is not counted.
+---Times `steps` control steps from the start, forward and backward, `repeats` times, after repetitions that do not
+---count, for WARM seconds at least: in these the engine tries short control steps by one thread and by all. The memo of
+---every step is written, and particles are sorted as often as they must be; the begin of a rollout and of its adjoint
+---is not timed.
 ---@param world cq.World
 ---@param fields { velocity: cq.Tensor, steps: integer, repeats: integer, memory?: number }   memory: for the memo [bytes]
 ---@return cq.measure.Timing

@@ -19,8 +19,8 @@ local function environment(robot, world)
     reward = function(state, _, next) return (next:center(robot) - state:center(robot)):slice(1, 1, -1):flatten() end }
 end
 
--- Seconds that some control steps of an environment take forward, then that the backward and the forward pass of a
--- window of as many take.
+-- Returns three times [s]: of `control_steps` steps of an environment, of the backward pass of a window of as many
+-- steps, and of that window's forward pass.
 local function piece(env, policy, control_steps)
   local start, z = C.cq_clock(), env.observation
   for _ = 1, control_steps do z = env:step(policy:act(z)) end

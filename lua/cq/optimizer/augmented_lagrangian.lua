@@ -71,7 +71,7 @@ local function begin(self, c, penalty, violation)
     violation
 end
 
--- Has a constraint of a list no penalty yet?
+-- Is there a constraint that has no penalty yet?
 local function is_new(self, constraints)
   for _, c in ipairs(constraints) do
     if not self.penalties[c.name] then return true end
@@ -107,9 +107,9 @@ local function choose_penalties(self, solver, norms)
   self.largest, self.doubted = math.max(self.largest, norms.objective), {}
 end
 
--- Where terms outweigh the objective in this gradient of the Lagrangian, notes the weights of constraints with chosen
--- penalties in self.doubted: the next evaluation measures each gradient alone. The constraint may be kept there again,
--- so that its weight is that of now.
+-- Finds constraints whose penalty was chosen here and may be too large. If this gradient of the Lagrangian is much
+-- longer than the objective's, notes in self.doubted the present weight of each such constraint: the next evaluation
+-- then measures the gradient of each number alone (choose_penalties).
 local function doubt(self, solver, grads)
   if self.largest == 0 or not next(self.chosen) or norm_of(grads) <= OUTWEIGHS * self.largest then return end
   for _, c in ipairs(solver.constraints) do
@@ -278,7 +278,6 @@ function AugmentedLagrangian:minimise(solver)
   end
 end
 
----optimizer:solve for this optimizer: minimizes under constraints by inner loops with fixed multipliers.
 ---@internal
 ---optimizer:solve for this optimizer: minimizes under constraints by inner loops with fixed multipliers.
 function AugmentedLagrangian:solve(params, f, options)
@@ -319,8 +318,8 @@ function AugmentedLagrangian:state()
 end
 
 ---@internal
----Goes on from a saved state; a rate that was slowed is slowed as much from another rate too. Errors: a state of
----another optimizer.
+---Goes on from a saved state. If the inner optimizer's rate was reduced when it was saved, the present rate is reduced
+---by the same factor. Errors: a state of another optimizer.
 ---@param state table             of AugmentedLagrangian:state
 function AugmentedLagrangian:restore(state)
   local problem = is.problem(state_fields, state)

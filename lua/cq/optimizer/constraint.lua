@@ -51,7 +51,7 @@ local function one_of(def, what, known)
     scale = scale }
 end
 
----Checks a list of definitions.
+---Checks a list of definitions of constraints, and makes the constraints. Errors: those of one_of.
 ---@param given table[]
 ---@param spec cq.Schema        of one definition
 ---@param what string           for errors

@@ -78,7 +78,8 @@ local function constraints_of(work)
   end)
 end
 
--- IPOPT's callback for the gradients of constraints. It is first asked for their places alone: the matrix is dense.
+-- IPOPT's callback for the gradients of constraints. IPOPT first asks for the row and column of each entry alone
+-- (values is NULL): the matrix is dense.
 local function jacobian_of(work)
   return ffi.cast("ipopt_eval_jac_g", function(n, x, _, m, _, ...)
     local row, column, values = ...

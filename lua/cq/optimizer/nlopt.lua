@@ -140,7 +140,7 @@ local results = {
 
 local INVALID, NO_MEMORY, ROUNDING, FORCED = -2, -3, -4, -5
 
--- How NLopt ended, "converged" or "stopped"; nil where it was stopped from here. Sets self.message. Errors: NLopt
+-- How NLopt ended, "converged" or "stopped"; nil if a callback of ours has stopped it. Sets self.message. Errors: NLopt
 -- refuses the problem.
 local function verdict_of(self, result)
   local words = N.nlopt_get_errmsg(self.opt)

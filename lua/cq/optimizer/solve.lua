@@ -88,8 +88,9 @@ local function close_folder(run, solution)
   end
 end
 
--- Two tables of words, { problem, manner }, by which a resumed solve is recognised: constraints; minimize, optimizer
--- and parameters. The function is not in it.
+-- The cq.Signature by which a resumed solve is recognised: `problem`, the constraints, which must be the same, and
+-- `manner`, the optimizer, minimize and the parameters' bounds and rates, of which a change is a warning. It knows
+-- nothing of the user's function.
 local function signature_of(optimizer, params, constraints, minimize)
   local problem, manner = {}, { minimize = signature.word(minimize) }
   signature.add_constraints(problem, constraints)

@@ -93,7 +93,7 @@ local function next_stage(self, judged)
   self.stage = self.minimize[self.stage_at] or "done"
 end
 
--- After Ctrl-C asks whether to go on; returns whether the solve ends here.
+-- Does the solve end here? After Ctrl-C it asks the user whether to go on.
 local function stops(self)
   local run = self.experiment
   return pause.stops { iteration = self.evaluations, run = self.run, globals = { run = run or self.run,
@@ -113,8 +113,8 @@ local function evaluate_with(self, run)
   end
 end
 
----Runs f at the present parameters, and back once for each entry of what plan gives. Keeps the best point, and counts
----the evaluation. Errors: names of the values; those of f.
+---Runs f at the present parameters, then one backward pass for each entry of the list that plan returns. Keeps the best
+---point, and counts the evaluation. Errors: missing or reserved names of values; those of f.
 ---@param plan fun(values: table<string, number>, judged: table): table[]   weights by name, see gradient.passes
 ---@return table<string, number> values, any[] grads, table judged
 function Solver:evaluate(plan)

@@ -56,7 +56,8 @@ local function ranges(given, n)
   return out
 end
 
----The bodies of a scene of n particles. Errors: those of ranges and of the engine.
+---Makes the bodies of a scene of n particles, each with its surface (cq_skin). Errors: those of ranges and of the
+---engine.
 ---@param given cq.Picture.body.def[]     empty: one of all particles
 ---@param scene { dim: integer, volume: number|ffi.cdata* }
 ---@param n integer
@@ -81,10 +82,10 @@ function body.list(given, scene, n, position, deformation)
   return out
 end
 
----Moves the surface of the body to where its particles are.
+---Moves the surface of the body to where its particles are in this frame.
 ---@param x ffi.cdata*        double[n dim] of all particles of the scene
 ---@param F ffi.cdata*?       double[n dim dim]
----@param level ffi.cdata*?   uint8_t[n]; cells of different ones do not join
+---@param level ffi.cdata*?   uint8_t[n], steps of opacity; cells of different steps do not join
 function Body:pose(x, F, level)
   local k, dim = self.first, self.dim
   check(C.cq_skin_pose(self.skin, x + dim * k, F and F + dim * dim * k or nil, level and level + k or nil),

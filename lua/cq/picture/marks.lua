@@ -21,7 +21,8 @@ local goal_spec = is.define("cq.Picture goal", {
   at = is.any(), radius = is.number { above = 0, optional = true }, colour = colour.checker { default = paint.goal },
 })
 
--- A place, a list {dim}, from a user's list or tensor. Errors: other numbers than dim, or not finite.
+-- A place, a list {dim}, from a user's list or tensor. what: its name, for errors. Errors: other numbers than dim, or
+-- not finite.
 local function place(value, dim, what)
   if T.is_tensor(value) then value = value:totable() end
   if type(value) ~= "table" or #value ~= dim then
@@ -177,7 +178,7 @@ local arrow_spec = is.define("cq.Picture arrows", {
   unit = is.string { optional = true }, colour = colour.checker { default = paint.arrow },
 })
 
--- A tensor {k, dim} of a user's value for arrows. what: "at" or "vector". Errors: another shape.
+-- A tensor {k, dim} of a user's value for arrows. what: "at" or "vector". Errors: a wrong shape.
 local function rows(value, dim, what)
   local tensor = T.as_tensor(value)
   if tensor.rank ~= 2 or tensor:size(2) ~= dim then
@@ -186,7 +187,8 @@ local function rows(value, dim, what)
   return tensor
 end
 
----Checks a user's arrows, and lets the scale of arrows (scene.longest_arrow) hold them. Errors: other shapes.
+---Checks a user's arrows, and raises scene.longest_arrow, which scales the arrows of all frames, to the longest of
+---them. Errors: wrong shapes.
 ---@return table def, cq.Tensor at, cq.Tensor vector     checked
 function marks.see_arrows(given, scene)
   local def = arrow_spec(given)
@@ -250,7 +252,7 @@ local SIDES = 10
 local function cone(list, axis, wide, narrow, tint)
   local from, u, length = axis.from, axis.along, axis.length
   local a, b = across(u)
-  -- point k of a circle around the arrow, at a distance along it
+  -- Point k, of SIDES, on the circle with this radius around the axis, at a distance along it.
   local function rim(k, along, radius)
     local c, s, q = radius * math.cos(2 * math.pi * k / SIDES), radius * math.sin(2 * math.pi * k / SIDES), {}
     for d = 1, 3 do q[d] = from[d] + along * u[d] + c * a[d] + s * b[d] end

@@ -3,8 +3,8 @@ local loose_of = require "cq.robot.loose"
 
 local parts = {}
 
----Groups of all robots, as the picture colours them: a list { name, particles: numbers in the world from 1 } of those
----of the shapes.
+---The groups of the shapes of all robots, as cq.Picture colours them: a list { name, particles: numbers in the world
+---from 1 }.
 function parts.groups(world)
   local out = {}
   for _, robot in ipairs(world.robots) do

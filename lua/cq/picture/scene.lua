@@ -145,7 +145,7 @@ function Scene:__tostring()
   return ("cq.PictureScene { %dD, %d x %d pixels }"):format(self.dim, self.width, self.height)
 end
 
--- Raises an error if a frame's tensor, nil for none, has another shape than ... .
+-- Raises an error if tensor t of a frame, nil for none, has another shape than the sizes in `...`. name: of the field.
 local function wanted_shape(name, t, ...)
   local want = { ... }
   local fits = t and t.rank == #want
@@ -256,7 +256,8 @@ end
 ---@param time? number
 function Scene:pass(centre, time) follow(self, { unpack(centre) }, time) end
 
--- Widens a box { lower, upper } in place so that it holds the arrows of all moments, as long as they are drawn.
+-- Widens a box { lower, upper } in place so that it holds the arrows of all moments, at the scale at which they are
+-- drawn.
 local function hold_arrows(self, box, arrows)
   local dim = self.dim
   for _, one in ipairs(arrows and self.arrows_seen or {}) do
@@ -319,9 +320,9 @@ end
 
 local EARLIER = 0.55       -- how pale the earliest of several moments is
 
--- A frame's fields, checked, as a pose: { def, position, deformation, pale, blend, cables, goals, label }. pale: share
--- of the background in its colours. The first frame sets the number of particles and their sizes. Errors: other shapes;
--- no particles.
+-- Checks the fields of a frame, and returns them as a pose: { def, position, deformation, pale, blend, cables, goals,
+-- label }. pale: share of the background in its colours. The first frame sets the number of particles and their sizes.
+-- Errors: wrong shapes; no particles.
 local function pose_of(self, def, pale)
   local n = self.count or (def.position.rank == 2 and def.position:size(1)) or 0
   wanted_shape("position", def.position, n, self.dim)

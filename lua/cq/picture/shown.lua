@@ -62,7 +62,7 @@ local function reader(by, what)
     text.describe(by))
 end
 
--- A number for each particle, a tensor {n}, from read(state, u). Errors: another shape.
+-- A number for each particle, a tensor {n}, from read(state, u). Errors: a wrong shape.
 local function numbers(read, state, u, what)
   local values = T.as_tensor(read(state, u))
   local n, part = state.world.particle_count, state.world.part_of
@@ -156,7 +156,7 @@ local arrows_spec = is.define("render: arrows", {
   colour = is.string { optional = true },
 })
 
--- Every so many rows of places and vectors {k, dim}, so that arrows do not overlap.
+-- Every `every`-th row of places and vectors {k, dim}, so that arrows do not overlap.
 local function thinned(at, vector, every)
   local keep = {}
   for p = 1, at:size(1), every do keep[#keep + 1] = p end

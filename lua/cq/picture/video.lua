@@ -76,7 +76,7 @@ local function start(self, width, height)
 end
 
 ---A film, or a folder of frames where ffmpeg is missing (a note says so). The kind is that of the file's name: mp4,
----mkv, webm or gif. Errors: another ending; a file that cannot be written.
+---mkv, webm or gif. Errors: a wrong ending; a file that cannot be written.
 ---@param fields cq.Picture.video.def
 ---@return cq.Video
 function video.new(fields)

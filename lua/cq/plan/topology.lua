@@ -11,7 +11,7 @@ local spec = is.define("cq.Plan.topology", { name = is.string { default = "topol
 return function(fields)
   local def = spec(fields or {})
   local cq_plan, schedule = require "cq.plan", require "cq.schedule"
-  -- A rate that falls to a tenth.
+  -- A schedule of a learning rate that falls to a tenth of its first value.
   local function falling(from) return schedule.linear { from = from, to = from / 10 } end
   local growing = { passive_weight = def.passive_weight }
   local careful = { rate = falling(0.01), clip = "median", sharpness = 8, passive_weight = def.passive_weight }

@@ -18,7 +18,7 @@ function words.of(value)
   return table.concat(list, ", ")
 end
 
----Variants of a stage as text: their number, "drawn" or "none".
+---The variants of a stage as text: their number, "drawn" for a function, or "none".
 ---@param given any
 ---@return string
 function words.of_variants(given)
@@ -30,7 +30,7 @@ end
 
 -- ---- the record -----------------------------------------------------------------------------------------------------
 
----A stage as texts by the names of its fields, by which a run that goes on knows it.
+---A stage as texts by the names of its fields, to compare with the present plan when a run is resumed.
 ---@param stage cq.Plan.stage.def
 ---@param optimizer cq.Optimizer      its own, the plan's or the experiment's
 ---@return table<string, string>
@@ -72,7 +72,7 @@ local function optimizer_words(stage)
   return rate and ("by %s, rate %s"):format(name, words.of(rate)) or "by " .. name
 end
 
--- A stage's level as a list of texts.
+-- A stage's level, such as its cell size, as a list of texts.
 local function level_words(level)
   local list = {}
   for _, name in ipairs(tables.names(level)) do
@@ -87,7 +87,7 @@ local function level_words(level)
   return list
 end
 
--- A stage's options but the rate as a list of texts.
+-- A stage's options as a list of texts, without the learning rate.
 local function option_words(options)
   local list = {}
   for _, name in ipairs(tables.names(options)) do
@@ -96,7 +96,7 @@ local function option_words(options)
   return list
 end
 
--- A stage's stop as a list of texts.
+-- A stage's criterion to stop as a list of texts.
 local function stop_words(stop)
   if type(stop) == "function" then return { "until a function of the history ends it" } end
   local list = {}
@@ -108,7 +108,7 @@ local function stop_words(stop)
   return list
 end
 
--- A stage as a sentence of a methods section. For print(plan).
+-- A stage as a sentence of a methods section, for print(plan). number: of the stage; has_design: say which body it has.
 local function stage_words(number, stage, has_design)
   local list = level_words(stage.level)
   if has_design then list[#list + 1] = bodies[stage.body] end

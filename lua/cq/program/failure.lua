@@ -16,8 +16,8 @@ local function frame_name(info)
   return ("function <%s:%d>"):format(info.short_src, info.linedefined)
 end
 
--- The frames of the call stack above a level, a list of lines "file:line: in function f". whole: with frames of the
--- library.
+-- A list of lines "file:line: in function f", one for each frame of the call stack from `level` on. whole: with frames
+-- of the library.
 local function frames(level, whole)
   local lines = {}
   while true do
@@ -30,7 +30,7 @@ local function frames(level, whole)
   return lines
 end
 
--- A sorted list of the names of methods that objects of loaded classes have, and a table of the class of each.
+-- A sorted list of the names of all methods of loaded classes, and a table of the class's name by method.
 local function methods()
   local names, class_of = {}, {}
   for module, loaded in pairs(package.loaded) do
@@ -45,8 +45,8 @@ local function methods()
   return names, class_of
 end
 
--- The name of the class of cqlua that the line of a message asks for new(): cq.World of "cq.World:new {}". nil: it is
--- asked of something else.
+-- For an error "attempt to call method 'new'": the class whose :new() the user's line calls, as "cq.World" for
+-- "cq.World:new {}". nil: that line calls another object.
 local function class_made(problem)
   local path, number = problem:match "([^%s:]+):(%d+): attempt to call method 'new'"
   local file, line = path and io.open(path), nil
@@ -58,7 +58,7 @@ local function class_made(problem)
   return meta and meta.__call and "cq." .. name
 end
 
--- Adds to a message about a method that an object lacks the name that may be meant; returns the message.
+-- Returns an error message; to one about a method that an object lacks it adds the name that may be meant.
 local function with_suggestion(problem)
   return (problem:gsub("attempt to call method '([%w_]+)' %(a nil value%)", function(name)
     local names, class_of = methods()
@@ -75,8 +75,8 @@ end
 -- what a function of math is for a tensor, where its name alone does not say it
 local of_tensor = { max = "maximum(x)", min = "minimum(x)", pow = "pow(x)", atan2 = "atan2(x)" }
 
--- Returns the message with a hint added to Lua's error for a table where a number is wanted, since the table is mostly
--- a tensor: use :item().
+-- Returns an error message; to Lua's error about a table where a number is wanted it adds a hint, since the table is
+-- mostly a tensor: use :item().
 local function with_tensor_hint(problem)
   problem = problem:gsub("attempt to compare %a+ with %a+", function(said)
     if not said:find "table" then return said end
@@ -95,8 +95,8 @@ local function with_tensor_hint(problem)
   end))
 end
 
--- Does the place at the beginning of a message lie in the library, and not in the user's script? Also where a message
--- has no place.
+-- Does the place "file:line:" at the beginning of a message lie in the library, not in the user's script? Also true for
+-- a message without a place.
 local function is_within(problem)
   return not problem:match "^[^\n:]+:%d+: " or problem:match "^[^\n:]*lua/cq/[%w_/]+%.lua:%d+: " ~= nil
 end

@@ -4,8 +4,8 @@ local host = require "cq.host"
 
 local prompt = {}
 
--- Compiles a line to a function: an expression, with or without =, returns its value, a statement is run. nil and an
--- error sentence if it is neither.
+-- Compiles a line to a function: an expression, with or without =, returns its value; a statement is run. nil and an
+-- error sentence if the line is neither.
 local function compile(source)
   source = source:gsub("^%s*=", "return ")
   local chunk = loadstring("return " .. source, "=stdin")
@@ -13,7 +13,8 @@ local function compile(source)
   return loadstring(source, "=stdin")
 end
 
--- Prints the results of a line, entries 2 to `count` of a list, as Lua's own prompt does.
+-- Prints the results of a line as Lua's own prompt does. results: of xpcall, so that values are the entries 2 to
+-- `count`.
 local function show(count, results)
   if count < 2 then return end
   local words = {}
@@ -24,7 +25,7 @@ end
 -- Arguments as their number and a list.
 local function pack(...) return select("#", ...), { ... } end
 
----Reads and runs lines until the input ends.
+---Reads and runs lines until the input ends. For cqlua -i.
 ---@param globals table      of what is typed
 ---@return string[] typed    statements that were run
 function prompt.run(globals)

@@ -11,14 +11,14 @@ local watch = require "cq.base.watch"
 
 local watched = {}
 
--- The cq.Run that the script made last; nil: none.
+-- The run (cq.Run) that the script opened last; nil: none.
 local function last_run()
   local Run = package.loaded["cq.run"]
   return Run and Run.last()
 end
 
--- The files of the script's present version and the result of its training: { path, sources: texts by module, run,
--- state: path of optimizer.bin, bytes: in it }.
+-- The present version of the script and the result of its training: { path, sources: texts by module, run, state: path
+-- of optimizer.bin, bytes: the content of that file }.
 local function version_of(path)
   local run, sources = last_run(), {}
   for name, bytes in pairs(script.sources()) do sources[(name:gsub("%.lua$", ""):gsub("/", "."))] = bytes end
@@ -26,8 +26,8 @@ local function version_of(path)
   return { path = path, sources = sources, run = run, state = state, bytes = state and read_file(state) }
 end
 
--- Unloads the modules of a version of the script, so that the next require reads them again: from their files, or with
--- as_they_were from the sources that the version keeps.
+-- Unloads the modules of a version of the script, so that the next require reads them again: from their files, or, with
+-- as_they_were, from the texts that version_of kept.
 local function unload_modules(version, as_they_were)
   for name in pairs(version.sources) do package.loaded[name], package.preload[name] = nil, nil end
   for name, bytes in pairs(as_they_were and version.sources or {}) do
@@ -35,7 +35,8 @@ local function unload_modules(version, as_they_were)
   end
 end
 
--- Prepares the next run of a script that was changed: it resumes, with the options given, and Ctrl-C is forgotten.
+-- Prepares the next run of a script that was changed: it resumes its run with the options `given` on the command line,
+-- and Ctrl-C is forgotten.
 local function resume(given)
   C.cq_interrupt(0)
   engine.interruption = nil
@@ -44,16 +45,17 @@ local function resume(given)
   collectgarbage()
 end
 
--- Did a script fail before its first iteration? before: of version_of.
+-- Did the script fail before its first iteration? before: the version before it, from version_of.
 local function made_nothing(before)
   local run = last_run()
   return run == before.run or run.done == run.resumed_at
 end
 
----Runs a script, and again when its files change; a changed version starts from the training of the one before.
+---Runs a script, and again whenever its files change; a changed version resumes the training of the version before. A
+---version that fails before its first iteration gives way to the one before.
 ---@param path string
 ---@param words string[]
----@param run fun(chunk: function, ...): boolean, string?    runs a chunk, and tells its error
+---@param run fun(chunk: function, ...): boolean, string?    runs a chunk with arguments, and prints its error
 ---@return boolean finished, string? problem
 function watched.run(path, words, run)
   local given, before, text = option.given(), nil, nil

@@ -20,7 +20,7 @@ local purposes = { "to begin", "to compute gradients", "to evaluate scenes", "to
 local number_of = {}
 for k, name in ipairs(purposes) do number_of[name] = k end
 
--- This rank's report to the others, a cq_rank_report: purpose, hash, scenes, problem, host, interrupted.
+-- This rank's report to the other ranks, a cq_rank_report, from `mine` (agreement.reach) and its machine's name.
 local function report_of(ranks, mine)
   local report = ffi.new "cq_rank_report"
   report.purpose, report.hash, report.scenes = number_of[mine.purpose], mine.hash or 0, mine.scenes or 0
@@ -33,8 +33,8 @@ end
 -- Has the rank of a report had an error?
 local function failed(report) return report.problem[0] ~= 0 end
 
--- Are the numbers of all ranks' reports the same, and has none failed or was interrupted? Each number and its
--- complement are compared by their least over all ranks.
+-- Do all ranks report the same purpose, hash and number of scenes, and has none failed or been interrupted? Each number
+-- and its complement are compared by their least over all ranks.
 local function all_alike(ranks, report)
   local fine = not failed(report) and report.interrupted == 0
   local values = ffi.new("uint64_t[7]", report.purpose, ALL_ONES - report.purpose, report.hash, ALL_ONES - report.hash,
@@ -46,7 +46,7 @@ local function all_alike(ranks, report)
   return values[6] == 1
 end
 
--- The name of a rank for sentences: "rank 2 of 4 (node7)".
+-- The name of a rank for error sentences: "rank 2 of 4 (node7)".
 local function name_of(ranks, report, rank)
   local machine = ffi.string(report.host)
   return ("rank %d of %d%s"):format(rank, ranks.size, machine ~= "" and (" (%s)"):format(machine) or "")
@@ -59,7 +59,8 @@ local differ = {
   ["to evaluate scenes"] = "the parameters of %s are not those of rank 0",
 }
 
--- How a rank differs from the first one, in another operation or in other numbers, in words; nil: it does not.
+-- A sentence on how a rank differs from the first rank: another operation, number of scenes or parameters; nil: it does
+-- not. first, other: their reports.
 local function difference(ranks, first, other, rank)
   local who, to = name_of(ranks, other, rank), purposes[tonumber(first.purpose)]
   if other.purpose ~= first.purpose then
@@ -83,7 +84,7 @@ local function problem_of(ranks, all)
   end
 end
 
--- Was any rank asked to stop, and has any come to the end of its script? Two booleans.
+-- Has any rank been interrupted, and has any come to the end of its script? Two booleans. all: the reports.
 local function notices(ranks, all)
   local interrupted, over = false, false
   for rank = 0, ranks.size - 1 do
@@ -93,7 +94,8 @@ local function notices(ranks, all)
   return interrupted, over
 end
 
----Waits until all ranks have come to the same point. A problem of one is returned on all, in the same words.
+---Waits until all ranks have come to the same point. A problem of one is returned on all, in the same words. mine:
+---what this rank is here for, a hash of its parameters, its number of scenes, and its problem.
 ---@param ranks table            with the operations of cq.Ranks.Mpi, or cq.Ranks.Alone
 ---@param mine { purpose: string, hash: integer?, scenes: integer?, problem: string? }
 ---@return string? problem, boolean over     over: a rank is at its end, and cannot come again

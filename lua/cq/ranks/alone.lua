@@ -5,7 +5,7 @@ local ffi = require "ffi"
 local Alone = { rank = 0, size = 1, host = "" }
 Alone.__index = Alone
 
--- Does nothing: the minimum over one rank is what it has.
+-- Does nothing: the values of a single rank are the minimum.
 function Alone:minimum() end
 -- Does nothing: there is no other rank to send to.
 function Alone:broadcast() end

@@ -92,7 +92,7 @@ local function launched()
   end
 end
 
----The number from 0 that a launcher has given this process; 0 without one.
+---The rank, from 0, that a launcher has given this process in its environment; 0 without one. Needs no MPI.
 ---@return integer
 function mpi.launched_as()
   for _, name in ipairs { "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID" } do
@@ -124,15 +124,15 @@ function mpi.begin() return begin(load_object()) end
 
 local SIGHUP, SIGINT, SIGTERM = 1, 2, 15
 
--- Lets the signals by which the launcher ends a job ask this process to stop after its iteration, without printing
--- anything.
+-- Installs a handler for the signals by which the launcher ends a job: this process stops after its iteration, without
+-- printing anything.
 local function hush_signals()
   for _, number in ipairs { SIGHUP, SIGINT, SIGTERM } do
     ffi.C.signal(number, ffi.cast("void (*)(int)", engine.C.cq_interrupt))
   end
 end
 
----Silences all ranks but the first, also when they are asked to stop.
+---Silences this process, also when it is asked to stop: its standard output is discarded. For all ranks but the first.
 function mpi.hush()
   hush_signals()
   io.stdout:flush()
@@ -151,8 +151,8 @@ local function check(self, code)
   is.fail("MPI: %s", ffi.string(self.object.cq_mpi_error()))
 end
 
--- Waits for the MPI operation that was begun; after Ctrl-C only for a while, since another rank may have ended. Errors:
--- the operation failed; Ctrl-C.
+-- Waits for the MPI operation that was begun; after Ctrl-C only for a limited time, since another rank may have ended.
+-- Errors: the operation failed; Ctrl-C.
 local function wait(self)
   local object, done, since, tests = self.object, self.done, nil, 0
   while true do
@@ -171,7 +171,7 @@ local function wait(self)
   end
 end
 
--- Checks the code of a non-blocking call, and waits for the operation.
+-- Checks the error code of a non-blocking MPI call, and waits for its operation.
 local function run(self, code)
   check(self, code)
   wait(self)
@@ -198,16 +198,16 @@ function Mpi:broadcast(data, bytes)
   end
 end
 
--- Sends `count` doubles to a rank; waits until they are on their way.
+-- Sends `count` doubles to rank `to`; waits until they are on their way.
 function Mpi:send(data, count, to) run(self, self.object.cq_mpi_send(data, count, to)) end
 
--- Receives `count` doubles from a rank into data; waits until they are there.
+-- Receives `count` doubles from rank `from` into data; waits until they are there.
 function Mpi:receive(data, count, from) run(self, self.object.cq_mpi_receive(data, count, from)) end
 
----A hash of bytes, which tells whether ranks have the same ones. seed: 0, or the hash of bytes before.
+---A hash of bytes, to compare ranks. seed: 0, or the hash of the bytes before, to go on with it.
 function Mpi:hash(data, bytes, seed) return self.object.cq_mpi_hash(data, bytes, seed) end
 
----Ends MPI; all ranks come here. After a failure this process leaves without the others.
+---Ends MPI; every rank must call it. After a failure this process leaves without waiting for the others.
 function Mpi:close()
   -- mpirun sends one to those that are still here when the first of a failed job has gone
   hush_signals()

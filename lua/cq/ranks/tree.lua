@@ -19,10 +19,10 @@ Tree.__index = Tree
 
 local tree = {}
 
--- How many ranks have scenes: ranks beyond the number of scenes have none.
+-- The number of ranks that have scenes: ranks beyond the number of scenes have none.
 local function parts(count, size) return math.min(count, size) end
 
----Scenes of a rank: from first to last, counted from 0; last is first - 1 where it has none.
+---The scenes of a rank, of `size` ranks: from first to last, counted from 0; last is first - 1 where it has none.
 ---@param count integer
 ---@param rank integer
 ---@param size integer
@@ -62,7 +62,7 @@ local function add(self, left, right)
   self.free[#self.free + 1] = right
 end
 
----Takes the vector of a scene; scenes of a rank come in order. Pairs are added at once, so that a rank holds no more
+---Adds the vector of a scene; a rank adds its scenes in order. Pairs are summed at once, so that a rank holds no more
 ---vectors than the tree has levels.
 ---@param scene integer           from 0
 ---@param vector ffi.cdata*       from tree:vector, which the tree keeps
@@ -78,8 +78,9 @@ function Tree:put(scene, vector)
   end
 end
 
--- Adds the sum of a node to its parent and returns the parent, and whether `next` was taken for it; nil where the sum
--- was sent to another rank. next: the following node in this rank's list.
+-- Sums a node of the tree and its right neighbour into their parent, which is returned, and whether `next` (the
+-- following node in this rank's list) was that neighbour; otherwise it is received from another rank. nil: the node is
+-- itself a right neighbour, and was sent to the rank that has the left one.
 local function climb(self, node, next)
   local width, ranks = 2 ^ node.level, self.ranks
   if node.index % 2 == 1 then

@@ -40,13 +40,13 @@ Book.__index = Book
 
 -- ---- tables ---------------------------------------------------------------------------------------------------------
 
----The class of fields that a schema checks is named after it: "world:rollout" has world.rollout.def.
+---The name of the annotated class of the fields that a schema checks: world.rollout.def for the schema "world:rollout".
 ---@param name string
 ---@return string
 local function class_name(name) return (name:gsub("[:%s]+", ".") .. ".def") end
 
--- Appends to out the table of fields that a type stands for, { title, fields, items }, and the tables that those fields
--- have as types. definition: its schema, nil for none.
+-- Appends to out the table of named fields that a LuaCATS type stands for, { title, fields, items }, and the tables
+-- that are types of those fields. title: how errors name the table, as "camera"; definition: its schema, nil for none.
 function Book:add_tables(out, type, title, definition)
   for _, part in ipairs(types.split((type:gsub("%?$", "")))) do
     local name = part:gsub("%[%]$", "")
@@ -80,8 +80,8 @@ local function call_of(name, params, tables)
   return ("%s(%s)"):format(name, table.concat(words, ", "))
 end
 
--- The reference of one function, which is added to a section: its call, text, parameters, tables of fields and results.
--- found: its annotation.
+-- Adds the reference of one function to a section: its call, text, parameters, tables of fields and results. found: the
+-- function's annotation (cq.reference.Function). Returns the entry.
 function Book:entry(name, found, section)
   local tables, params = {}, {}
   local definition = schema.registry[name]
@@ -105,7 +105,7 @@ function Book:entry(name, found, section)
   return entry
 end
 
--- Adds an entry to a section and to the lists by name.
+-- Adds an entry to a section and to the book's lists of entries.
 function Book:add_entry(section, entry)
   local key = entry.name:lower()
   entry.section = section
@@ -114,14 +114,14 @@ function Book:add_entry(section, entry)
 end
 
 -- Notes the classes of objects that an annotated function returns, or passes to the user's functions, so that they get
--- sections.
+-- sections of their own.
 function Book:follow(found)
   for _, list in ipairs { found.returns, found.params } do
     for _, item in ipairs(list) do self:remember_classes(item.type) end
   end
 end
 
--- Notes the classes that a type names, so that they get pages.
+-- Notes the classes that a LuaCATS type names, and those of their fields, so that they get sections of their own.
 function Book:remember_classes(type)
   for name in types.classes(type) do
     local class = self.classes[name]
@@ -133,8 +133,8 @@ function Book:remember_classes(type)
   end
 end
 
--- The annotation of a function, a new table without self, of a method that is annotated as a field of a class,
--- fun(self: cq.Tensor, ...). Fails where item.type is no fun(...). class: for its path.
+-- The annotation of a method that a class lists as a ---@field with type fun(self: cq.Tensor, ...): like a function's,
+-- a new table, without self. Fails where item.type is no fun(...).
 local function field_method(item, class)
   local inside, result = item.type:match "^fun(%b())%s*:?%s*(.*)$"
   local params = types.fields("{" .. inside:sub(2, -2) .. "}")
@@ -147,7 +147,7 @@ end
 
 -- ---- where things are annotated -------------------------------------------------------------------------------------
 
--- The path, from the program's root, and the line of a function's source.
+-- The path, from the program's root, and the line at which a function is defined.
 local function place_of(f)
   local info = debug.getinfo(f, "S")
   local path = info.source:sub(1, 1) == "@" and info.source:sub(2) or ""
@@ -155,8 +155,8 @@ local function place_of(f)
   return path, info.linedefined
 end
 
--- The annotation of a function, or of a module that can be called; functions that a module has made at run time are
--- found by their name, key. nil: it has none.
+-- The annotation of a function, or of a module that can be called. A function that was created at run time is found by
+-- its name `key` in the file `path`. nil: it has no annotation.
 function Book:annotated(value, key, path)
   local f = type(value) == "function" and value or getmetatable(value).__call
   local at, line = place_of(f)
@@ -175,8 +175,8 @@ function Book:annotated(value, key, path)
   end
 end
 
--- A method's annotation as that of a function: the object before the colon becomes its first argument. Others are
--- returned as they are.
+-- A method's annotation as that of a function: the object before the colon becomes the first argument. The annotation
+-- of a function is returned as it is.
 local function as_function(found)
   if not found.is_method then return found end
   local params = { { name = "t", type = "cq.Tensor", optional = false, text = "" } }
@@ -184,7 +184,7 @@ local function as_function(found)
   return setmetatable({ params = params }, { __index = found })
 end
 
--- The annotation of a module that is called, from that of its class.
+-- The annotation of a module that can be called, from the ---@overload of its class.
 function Book:overloaded(class)
   local params, result = class.overload:match "^fun(%b())%s*:?%s*(.*)$"
   return {
@@ -193,8 +193,8 @@ function Book:overloaded(class)
   }
 end
 
--- The position at which a name is first given a value in the text of a file, infinite where it is not: the reference
--- lists members in that order.
+-- The position in a file's text at which a name is first defined, infinite without one: the reference lists members in
+-- that order.
 local function position(source, name)
   local given = source:find("%f[%w_]" .. name .. "%s*=[^=]")
   local defined = source:find("\nfunction [%w_]+%." .. name .. "%(")
@@ -203,7 +203,7 @@ end
 
 -- ---- sections -------------------------------------------------------------------------------------------------------
 
--- Adds a new section, with the head comment of its file, and returns it. path: nil for none.
+-- Appends a new section to the book and returns it. path: the file whose head comment is its text, nil for none.
 function Book:section(name, path)
   local about = path and self.sources.heads[path] or {}
   local section = { name = name, about = about, properties = {}, entries = {}, path = path }
@@ -285,8 +285,8 @@ function Book:path_of(module)
   end
 end
 
--- Adds a field of cq, such as cq.World: what it is called with, its functions and families, and the class of its
--- objects.
+-- Adds the section of a public name of cq, such as cq.World: its constructor, its functions and families, and the class
+-- of its objects.
 function Book:add_noun(name, module)
   local path = self:path_of(module)
   local section = self:section("cq." .. name, path)
@@ -302,8 +302,8 @@ function Book:add_noun(name, module)
   end
 end
 
--- Adds a section for each class of objects that signatures name. The comment at a file's head goes to the first class
--- in it, unless a noun has it.
+-- Adds a section for each class of objects that was noted and is no public name of cq. The comment at a file's head
+-- goes to the first class in it, unless another section has it.
 function Book:add_objects()
   local told = {}
   for _, section in ipairs(self.sections) do told[section.path or ""] = true end
@@ -318,7 +318,7 @@ function Book:add_objects()
   end
 end
 
--- Adds the fields of cq that are no nouns: functions such as cq.grad, modules, and cq.Tensor.
+-- Adds the rest of the public names of cq: functions such as cq.grad, cq.Tensor, and modules of functions.
 function Book:add_functions(cq, names)
   local section = self:section("cq", "lua/cq/init.lua")
   for _, name in ipairs(names) do
@@ -337,8 +337,8 @@ end
 
 -- ---- quantities -----------------------------------------------------------------------------------------------------
 
--- Adds a section of the quantities of particles. A quantity is found by its name alone too, where no command has that
--- name.
+-- Adds a section of the quantities of particles that states can read. A quantity is found by its name alone too, unless
+-- a command has that name.
 function Book:add_quantities()
   local section = self:section("cq.Quantity")
   section.about = quantity.about
@@ -397,7 +397,7 @@ end
 
 -- ---- all of it ------------------------------------------------------------------------------------------------------
 
--- A book without sections, which knows the classes and functions of the scanned sources.
+-- A book without sections, with classes by name and functions by file and line. sources: from scan.library.
 local function index(sources)
   local self = setmetatable({
     sources = sources, classes = {}, by_line = {}, by_class = {}, nouns = {},
@@ -409,7 +409,7 @@ local function index(sources)
   return self
 end
 
--- Loads all modules that declare fields, so that their schemas exist.
+-- Loads all modules that define schemas, so that their definitions can be read.
 local function require_definitions(sources)
   for path, source in pairs(sources.texts) do
     if source:find("is.define(", 1, true) or source:find("schema.define(", 1, true) then

@@ -15,7 +15,8 @@ local field = {}
 -- what a checker says no more of than that something is there
 local vague = { ["a value"] = true, ["a table"] = true, ["a function"] = true }
 
--- What a field may be, as text: that of its checker, or its annotated type where the checker leaves it open.
+-- The values that a field may have, as text: by its schema's checker, or its annotated type where the checker allows
+-- anything.
 local function allowed_of(item, checker)
   local annotated = item and types.shown(item.type)
   if not checker then return annotated end
@@ -38,7 +39,7 @@ local function default_text(value)
   return type(value) == "number" and text.number(value) or tostring(value)
 end
 
--- The description of a field, "" without any: from the engine's list with its unit, and from its annotation.
+-- The description of a field, "" without any: of the engine's list of fields, with its unit, and of its annotation.
 local function text_of(item, checker)
   local said, listed = item and item.text or "", checker and checker.help or ""
   if said == "" then return listed end
@@ -46,8 +47,8 @@ local function text_of(item, checker)
   return listed .. "; " .. said
 end
 
----A field of a table for the reference, from its annotation and the schema's checker; the checker decides whether it is
----optional and has the default.
+---One field of a table for the reference, from its annotation and the schema's checker; the checker decides whether it
+---is optional, and its default.
 ---@param item cq.reference.Item?     its annotation
 ---@param name string
 ---@param checker? cq.Checker           of the schema

@@ -13,8 +13,8 @@ local USES_SHOWN = 4
 local LETTERS_AN_EDIT = 4        -- a word of so many letters may have one edit and be taken for another, and so on
 local SURE = 6                   -- words of fewer letters are taken for names alone, not for words of the texts
 
--- A list of all pages under one name in lower case, a constructor before its class: cq.Topology.filter before
--- cq.Topology.Filter.
+-- A list of all pages (sections and entries) under one name in lower case, a constructor before its class:
+-- cq.Topology.filter before cq.Topology.Filter.
 local function under(book, key)
   local entry, pages = book.by_name[key], {}
   for _, section in ipairs(book.sections) do
@@ -28,8 +28,9 @@ local function under(book, key)
   return pages
 end
 
----All pages of a name, however it is written: "cq.World", "World", "cq.run:render", "Shape.box". A constructor is
----followed by its class of the same name; a name with the class's capitals gives the class alone.
+---All pages (sections and entries) of a name, however it is written: "cq.World", "World", "cq.run:render",
+---"Shape.box". A constructor is followed by its class of the same name; a name with the class's capitals gives the
+---class alone.
 ---@param book table
 ---@param name string
 ---@return (cq.reference.Section|cq.reference.Entry)[]     none where nothing is called so
@@ -58,8 +59,8 @@ end
 
 -- ---- examples -------------------------------------------------------------------------------------------------------
 
--- The Lua pattern of a line that uses a name. A method is found behind any object, unless several classes have one of
--- that name: then behind the object that the name says.
+-- The Lua pattern of a line that uses a name. A method matches behind any object, unless several classes have a method
+-- of that name: then only behind the object in `name`.
 local function use_of(book, name)
   local method = name:match ":([%w_]+)$"
   if not method then return "%f[%w_]" .. name:gsub("%p", "%%%0") .. "%f[^%w_]" end
@@ -71,7 +72,7 @@ local function use_of(book, name)
   return ":" .. method .. "%f[^%w_]"
 end
 
----Lines of the examples that use a name, one of each file.
+---Lines of the examples that use the name of a page, at most one of each file.
 ---@param book table
 ---@param page cq.reference.Section|cq.reference.Entry
 ---@return string[]      "examples/biped.lua:20: run:render ..."
@@ -95,13 +96,13 @@ end
 
 -- ---- the words of others --------------------------------------------------------------------------------------------
 
--- The first sentence on the page of a name.
+-- The first sentence of the page with this name.
 local function summary_of(book, name)
   local section, entry = find.by_name(book, name)
   return prose.summary(section and plain.text_of(section) or entry.text)
 end
 
--- A list of the pages to see for words that other programs use for something here, in the form of search's.
+-- A list of the pages for search words that other programs use, as hits of find.search.
 local function by_other_words(book, wanted)
   local found = {}
   for _, row in ipairs(words) do
@@ -120,13 +121,13 @@ end
 
 -- ---- search ---------------------------------------------------------------------------------------------------------
 
--- Does a text in lower case have a word that begins like this one, an escaped pattern? One of at most two characters
--- (E, nu, dt) must be a word of its own.
+-- Does the text `where`, in lower case, have a word that begins with `word`, an escaped pattern? A word of at most two
+-- characters (E, nu, dt) must match a whole word.
 local function has(where, word)
   return where:find("%f[%w]" .. word .. (#word <= 2 and "%f[^%w_]" or "")) ~= nil
 end
 
--- A list of all fields of an entry: parameters, and fields of its tables.
+-- A list of all fields of an entry: its parameters, and the fields of its tables.
 local function fields_of(entry)
   local fields = {}
   for _, field in ipairs(entry.params) do fields[#fields + 1] = field end
@@ -136,8 +137,8 @@ local function fields_of(entry)
   return fields
 end
 
--- The text that a search looks through for one entry of the reference, { name, lower, said, fields }: its name, its
--- words, and those of its fields.
+-- The searchable text of one page, { name, lower, said, fields }: its name, its words, and those of its fields, all in
+-- lower case.
 local function document(name, lines, fields, returns)
   local parts = { table.concat(lines, " ") }
   for _, result in ipairs(returns or {}) do parts[#parts + 1] = result.text end
@@ -173,8 +174,8 @@ local function documents(book)
   return out
 end
 
--- The points by which a document matches all words, and the list of fields that match, for display; nil when it lacks a
--- word.
+-- The points by which a document matches all wanted words, and the list of its fields that match, for display; nil when
+-- it lacks a word.
 local function score(doc, wanted)
   local total, fields = 0, {}
   for _, word in ipairs(wanted) do
@@ -227,7 +228,7 @@ local function escaped(list)
   return out
 end
 
----Pages that contain all these words, best first: at most SHOWN of them, and their number.
+---Pages that contain all these words, the best first: at most SHOWN of them, and how many there are.
 ---@param book table
 ---@param wanted string[]
 ---@return { name: string, summary: string, fields: cq.reference.Field[] }[] hits, integer count
@@ -248,7 +249,7 @@ function find.search(book, wanted)
   return hits, count
 end
 
----Other pages that contain these words.
+---As find.search, without the page of `entry`, which is shown already.
 ---@param book table
 ---@param wanted string[]
 ---@param entry cq.reference.Entry
@@ -268,7 +269,8 @@ local function resembles(word, other)
   return text.distance(word, other) <= math.floor(#word / LETTERS_AN_EDIT)
 end
 
--- A list { word, named } of the words of names and fields, and of the texts; named: it is a name.
+-- A list { word, named } of all words that a search could mean; named: the word is the name of a page or field, not
+-- only in a text.
 local function vocabulary(book)
   local list, seen = {}, {}
   -- Appends a word in small letters, once, and not if it is shorter than three.
@@ -291,7 +293,7 @@ local function vocabulary(book)
   return list
 end
 
--- The word of the reference that is spelt almost as one of the wanted ones; nil: there is none.
+-- The word of the reference that is spelt almost as one of the wanted words; nil: there is none.
 local function misspelt(book, wanted)
   local found, least
   for _, entry in ipairs(vocabulary(book)) do
@@ -306,8 +308,8 @@ local function misspelt(book, wanted)
   return found
 end
 
--- The members, as hits of a search, of the noun at the start of a name ("cq.Actuator.force" of "cq.Actuator"); the one
--- spelt almost as the name, if there is one. Empty: no such noun.
+-- For a name that does not exist, such as "cq.Actuator.force": the members of cq.Actuator as hits of a search, or the
+-- one member of similar spelling. Empty: no such noun.
 local function members(book, name)
   local noun, word = name:match "^(.+%.%u.*)[%.:]([%w_]+)$"
   local hits = {}
@@ -324,7 +326,7 @@ end
 ---by similar spelling. None for words of another subject.
 ---@param book table
 ---@param wanted string[]
----@return { name: string, summary: string, fields: table }[] hits, string? word     that was taken for what was asked
+---@return { name: string, summary: string, fields: table }[] hits, string? word     searched for instead, if misspelt
 function find.nearest(book, wanted)
   local hits = by_other_words(book, wanted)
   if #hits > 0 then return hits end

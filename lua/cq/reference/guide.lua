@@ -6,7 +6,7 @@ local host = require "cq.host"
 
 local guide = {}
 
----The pages, in order; none where the program was installed without them.
+---The pages of the guide, in the order of docs/README.md; none where the program was installed without them.
 ---@return { name: string, title: string, text: string }[]   name: the path of the file, as "docs/install.md"
 function guide.pages()
   local pages, file = {}, io.open(host.root .. "/docs/README.md")

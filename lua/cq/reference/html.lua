@@ -79,7 +79,7 @@ function Page:table(given)
   self:add "</table>"
 end
 
--- Appends parameters or results, a list of cq.reference.Field, as a table.
+-- Appends parameters or properties, a list of cq.reference.Field, as a table.
 function Page:values(fields)
   self:add "<table>"
   for _, field in ipairs(fields) do
@@ -89,7 +89,7 @@ function Page:values(fields)
   self:add "</table>"
 end
 
--- Appends the page of one function.
+-- Appends the section of one function: call, text, parameters, tables of fields, and results.
 function Page:entry(entry)
   -- a noun's own place is its section
   local place = entry.name == entry.section.name and entry.name .. " call" or entry.name

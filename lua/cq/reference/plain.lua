@@ -37,7 +37,7 @@ function Page:row(name, said, column)
   self:add_all(prose.wrap(said, WIDTH, head, (" "):rep(column)))
 end
 
--- The column at which texts begin: behind the longest of the names, unless that is out of proportion.
+-- The column at which the texts behind these names begin: behind the longest name, unless that is out of proportion.
 local function column_of(names)
   local widest = 8
   for _, name in ipairs(names) do
@@ -46,7 +46,7 @@ local function column_of(names)
   return widest + 5
 end
 
----The type and range of a field in words, as "a finite number above 0; default 1". in_table: also says "required".
+---The values that a field may have as text: "a finite number above 0; default 1". in_table: also says "required".
 ---@param field cq.reference.Field
 ---@return string
 function plain.allowed(field, in_table)
@@ -64,8 +64,8 @@ local function names_of(list)
   return names
 end
 
--- Appends the fields of a table: name and type on one line, the description below it. Before them a line for its
--- nameless items, where it has such. given: { fields, items? }, items a text.
+-- Appends the fields of a table: name and type on one line, the description below. given: { fields, items? }; items: a
+-- text on the entries without names, which gets a first line.
 function Page:table(given)
   local column = column_of(names_of(given.fields))
   if given.items then self:row("1, 2, ...", given.items .. "; without a name", column) end
@@ -75,7 +75,7 @@ function Page:table(given)
   end
 end
 
--- Appends parameters or results, name and meaning in two columns.
+-- Appends parameters or properties, name and meaning in two columns.
 function Page:values(fields)
   local column = column_of(names_of(fields))
   for _, field in ipairs(fields) do
@@ -83,7 +83,7 @@ function Page:values(fields)
   end
 end
 
--- Appends the page of one function.
+-- Appends the page of one function: call, text, parameters, tables of fields, results and source.
 function Page:entry(entry)
   self:title(entry.call)
   if #entry.text > 0 then self:add_all(prose.fill(entry.text, WIDTH, "  ")) end
@@ -118,7 +118,7 @@ function plain.parts(section)
   return functions, methods
 end
 
--- Appends functions, a row each, with the first sentence of their text.
+-- Appends a list of functions, a row each, with the first sentence of their text.
 function Page:list(entries)
   local column = column_of(names_of(entries))
   for _, entry in ipairs(entries) do self:row(entry.name, prose.summary(entry.text), column) end
@@ -144,7 +144,7 @@ function Page:section(section)
   self:list(methods)
 end
 
--- An empty page.
+-- An empty page for a terminal; options.bold: with bold titles.
 local function page(options) return setmetatable({ bold = options.bold }, Page) end
 
 -- The lines of a page as one text.
@@ -160,7 +160,7 @@ function plain.entry(entry, options)
   return concat(out)
 end
 
----The lines of examples that use a name as text, for under its page; empty without any.
+---The lines of examples that use a name (find.uses) as text, to stand under its page; empty without any.
 ---@param uses string[]
 ---@return string
 function plain.uses(uses)
@@ -182,7 +182,7 @@ function plain.section(section, options)
   return concat(out)
 end
 
----The text at the head of a section: its own, or that of its constructor.
+---The lines of text at the head of a section: its own, or its constructor's.
 ---@param section cq.reference.Section
 ---@return string[]
 function plain.text_of(section)
@@ -191,7 +191,8 @@ function plain.text_of(section)
   return first and not first.name:find ":" and first.text or {}
 end
 
----The name of a place within a page: letters, digits and -. Capitals are kept apart, cq.Random beside cq.random.
+---The HTML anchor of a name within a page: letters, digits and -. Capitals are kept, so that cq.Random and cq.random
+---differ.
 ---@param name string
 ---@return string
 function plain.anchor(name) return (name:gsub("[^%w_]+", "-")) end
@@ -204,7 +205,7 @@ function plain.overview(book, options)
   local out = page(options)
   out:add "cqlua help NAME        a page: cq.World, cq.Shape.box, run:render, cq.zeros, bench"
   out:add "cqlua help WORD ...    what speaks of it: cqlua help stress, cqlua help initial velocity"
-  -- Lists the nouns, or the objects that they give, a line each.
+  -- Lists the sections of public names, or those of objects that functions give (is_object), a line each.
   local function list(title, is_object)
     out:title(title)
     local sections = {}
@@ -231,7 +232,7 @@ function plain.overview(book, options)
   return concat(out)
 end
 
----The hits of a search as text for a terminal: names with the fields that speak of the words.
+---The hits of a search as text for a terminal: names, with the fields that match.
 ---@param hits { name: string, summary: string, fields: cq.reference.Field[] }[]
 ---@param options { bold: boolean }
 ---@return string

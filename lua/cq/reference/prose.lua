@@ -1,7 +1,8 @@
 -- prose: comments as paragraphs and as text that keeps its lines, broken to a width; for every form of the reference.
 local prose = {}
 
----Lines of a comment as blocks: { kind = "paragraph" | "lines", lines }. What is indented keeps its lines.
+---The lines of a comment as blocks: { kind = "paragraph" | "lines", lines }. Indented lines are kept as they are
+---("lines").
 ---@param lines string[]
 ---@return { kind: string, lines: string[] }[]
 function prose.blocks(lines)
@@ -53,8 +54,8 @@ function prose.wrap(text, width, indent, hanging)
   return out
 end
 
--- Appends an indented line to out; one that is too long goes on in the column behind its last gap, or a little further
--- in.
+-- Appends an indented line to out. One that is too long is broken, and continues in the column of its last gap, or a
+-- little further in.
 local function wrap_kept(out, line, width, indent)
   if #indent + #line <= width then
     out[#out + 1] = indent .. line

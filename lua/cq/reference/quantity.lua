@@ -16,7 +16,7 @@ local shapes = {
   { "{particles}, in 3D {particles, 3}", "one number, in 3D {3}" },
 }
 
----A page for each quantity, in the order of the list.
+---A page for each quantity that can be read of particles, in the order of the engine's list.
 ---@return { name: string, quantity: string, call: string, text: string[] }[]
 function quantity.pages()
   local out = {}

@@ -47,8 +47,8 @@ local SPACE, NEWLINE, DASH = (" \n-"):byte(1, 3)
 
 -- ---- one comment ----------------------------------------------------------------------------------------------------
 
--- A cq.reference.Item, { name, type, optional, text }, of a ---@field, ---@param or ---@return line, from the text
--- behind the tag.
+-- A cq.reference.Item, { name, type, optional, text }, from a line ---@field, ---@param or ---@return (`tag`). text:
+-- the rest of the line behind the tag.
 local function item_of(tag, text)
   local item = { text = "" }
   if tag ~= "return" then
@@ -67,8 +67,8 @@ local function item_of(tag, text)
   return item
 end
 
--- Reads the lines of a comment, without dashes, into a table of text, field, param, return, class, parents, type and
--- internal.
+-- Parses the lines of a doc comment, without dashes, into { text, field, param, ["return"], class, parents, type,
+-- internal }.
 local function read_block(lines)
   local block = { text = {}, field = {}, param = {}, ["return"] = {}, documented = true }
   local last
@@ -97,7 +97,7 @@ end
 
 -- ---- one file -------------------------------------------------------------------------------------------------------
 
--- Adds to a block the parameters and results of its ---@type fun(fields: x): y, if it has no ---@param.
+-- Adds to a block (of read_block) the parameters and results of its ---@type fun(fields: x): y, if it has no ---@param.
 local function read_signature(block)
   local inside, result = (block.type or ""):match "^fun(%b())%s*:?%s*(.*)$"
   if not inside or #block.param > 0 then return end
@@ -105,7 +105,7 @@ local function read_signature(block)
   if result ~= "" and #block["return"] == 0 then block["return"][1] = item_of("return", result) end
 end
 
--- Adds an annotated class, from the block of its comment, to found.classes. next_line: the line below it.
+-- Adds an annotated class, from the block of its comment (read_block), to found.classes. next_line: the line below it.
 local function add_class(found, file, block, next_line)
   found.classes[#found.classes + 1] = {
     name = block.class, parents = block.parents, text = block.text, fields = block.field, path = file.path,
@@ -113,7 +113,8 @@ local function add_class(found, file, block, next_line)
   }
 end
 
--- The owner, nil for a local function, and the name of the function that a line defines; nil: it defines none.
+-- The owner and the name of the function that a line defines, "cq.x" and "f" of "function cq.x.f("; the owner is nil
+-- for a local function. nil: it defines none.
 local function defined(line)
   local owner, name = line:match "^function ([%w_%.]*[%w_])[%.:]([%w_]+)%s*%("
   if owner then return owner, name end
@@ -122,7 +123,8 @@ local function defined(line)
   return nil, line:match "^local function ([%w_]+)"
 end
 
--- An iterator over the number and the text of each line that begins in the first column, and of those behind a comment.
+-- An iterator over number and text of the lines of a file that are not indented, and of the lines right behind a
+-- comment.
 local function outer_lines(text)
   local at, number, behind = 1, 0, false
   return function()
@@ -138,7 +140,7 @@ local function outer_lines(text)
   end
 end
 
--- Adds the annotated classes and functions of a file { path, text } to those found.
+-- Adds the annotated classes, and all functions, of a file { path, text } to `found` (cq.reference.Sources).
 local function scan_file(found, file)
   local comment = {}
   for number, line in outer_lines(file.text) do
@@ -174,14 +176,14 @@ local function head_of(file)
   return head
 end
 
----Is a class a table of named fields that functions take?
+---Is a class only a table of named fields that functions take (".def", "Options")?
 ---@param class cq.reference.Class?
 ---@return boolean
 function scan.is_record(class)
   return class ~= nil and (class.name:find "%.def$" or class.name:find "Options$") ~= nil
 end
 
----Annotated fields of a class, its own before its parents'; of two with one name the first one alone.
+---Annotated fields of a class, its own before its parents'; of two with the same name only the first.
 ---@param classes table<string, cq.reference.Class>
 ---@param class cq.reference.Class
 ---@return cq.reference.Item[]
@@ -216,8 +218,8 @@ local function walk(folder, into)
   end
 end
 
--- Sets methods, method_list and is_object of each class: finds which functions are methods of it by the variable that
--- holds the class in its file or folder.
+-- Sets methods, method_list and is_object of each class: a function is a method of the class that the variable before
+-- its colon holds in the same file or folder.
 local function attach_methods(sources)
   local by_file, by_folder = {}, {}
   for _, class in ipairs(sources.classes) do
@@ -247,7 +249,7 @@ local function attach_methods(sources)
   end
 end
 
----Everything that is annotated in the library that runs.
+---Reads the annotations of all sources of the library that runs.
 ---@return cq.reference.Sources
 function scan.library()
   local files, found = {}, { classes = {}, functions = {}, heads = {}, texts = {} }

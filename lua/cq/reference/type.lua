@@ -5,7 +5,7 @@ local opens = { ["{"] = true, ["("] = true, ["<"] = true, ["["] = true }
 local closes = { ["}"] = true, [")"] = true, [">"] = true, ["]"] = true }
 
 -- Calls visit(character, position) for every character outside of brackets and quotes, until it returns true; returns
--- the position then, else nil.
+-- that position, nil if it never does.
 local function outside(text, visit)
   local depth, quoted = 0, false
   for at = 1, #text do
@@ -19,8 +19,8 @@ local function outside(text, visit)
   end
 end
 
----Splits the LuaCATS type off the beginning of a text: the type, and the rest. The results of a function belong to
----its type.
+---Splits the LuaCATS type off the beginning of a text: the type, and the rest. The results of a function type belong
+---to it.
 ---@param text string        "fun(x: number): number   what it gives"
 ---@return string type, string rest
 function types.take(text)
@@ -70,14 +70,14 @@ function types.set(text)
   return set
 end
 
----Fields of a table type, in their order; nil when the type is none.
+---The fields of a table type, in their order; nil for any other type.
 ---@param text string        "{ young: number, poisson?: number }"
 ---@return { name: string, type: string, optional: boolean, text: string }[]?
 function types.fields(text)
   local body = text:match "^{(.*)}$"
   if not body then return nil end
   local fields, from = {}, 1
-  -- Adds a field of a table type: name, whether it is optional, type.
+  -- Parses one field of a table type, "name?: type", and adds it.
   local function add(piece)
     local name, mark, kind = piece:match "^%s*([%w_]+)(%??)%s*:%s*(.-)%s*$"
     local optional = mark == "?" or (kind or ""):find "%?$" ~= nil
@@ -93,7 +93,7 @@ function types.fields(text)
   return fields
 end
 
----A type as readers see it: classes of named fields, which are shown beneath, are tables.
+---A type as readers of the reference see it: classes of named fields, which are shown beneath, become "table".
 ---@param text string
 ---@return string
 function types.shown(text)

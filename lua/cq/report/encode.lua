@@ -19,7 +19,8 @@ local rshift = require("bit").rshift
 
 local encode = { KEY = 30, BITS = 14 }
 
--- `count` bytes compressed by zlib, as base64 text. noisy: the number of bytes at the start that compress badly.
+-- `count` bytes compressed by zlib, as base64 text. noisy: the number of bytes at the start that compress badly, nil:
+-- none.
 local function packed(bytes, count, noisy) return base64.encode(zlib.compress(bytes, count, noisy)) end
 
 ---Compresses an array of bytes, one for each particle, into text.
@@ -28,7 +29,7 @@ local function packed(bytes, count, noisy) return base64.encode(zlib.compress(by
 ---@return string
 function encode.bytes(bytes, count) return packed(bytes, count) end
 
----Whole numbers of 32 bits as compressed text: differences of one to the next, which are small.
+---Compresses whole numbers of 32 bits into text, as differences from one to the next, which are small.
 ---@param numbers ffi.cdata*   int32_t[count]
 ---@param count integer
 ---@return string
@@ -55,7 +56,8 @@ end
 ---@field c ffi.cdata*
 ---@field d ffi.cdata*
 
--- Fills in which earlier particles predict particle p (out.a to out.d, -1 for none): those before it along the axes.
+-- Sets out.a to out.d of particle p, the neighbours before it on the lattice that predict it (-1: none). before: of a
+-- cq.Report.lattice.
 local function fill(out, p, before)
   local dim = #before
   local x, y, z = before[1][p], before[2][p], dim == 3 and before[3][p] or -1
@@ -91,7 +93,7 @@ function encode.prediction(lattice)
 end
 
 -- The integer value of particle p predicted from the values v of its lattice neighbours before it (parallelogram rule);
--- 0 where it has none. by: of encode.prediction.
+-- 0 where it has none. by: a cq.Report.prediction.
 local function predict(v, p, by)
   local a, b, c = by.a[p], by.b[p], by.c[p]
   if c >= 0 then return math.floor((v[a] + v[b] + v[c] - v[by.d[p]] + 1) / 2) end
@@ -101,7 +103,8 @@ end
 
 local LARGE = 15             -- half a byte that says: the number stands among the large ones
 
--- Compresses numbers of 16 bits, most of them small, into text: half a byte each, and large ones in full behind.
+-- Compresses numbers of 16 bits, most of them small, into text: half a byte each; numbers of LARGE and more follow in
+-- full at the end.
 local function halves(numbers, count)
   local small, large = math.ceil(count / 2), 0
   for k = 0, count - 1 do large = large + (numbers[k] >= LARGE and 1 or 0) end
@@ -115,17 +118,18 @@ local function halves(numbers, count)
   return packed(out, small + 2 * large, small)
 end
 
----The pieces of a film as a list of texts, of KEY frames each: `series` numbers of each particle, as x, y, z.
+---Compresses a film into a list of texts, each of which holds KEY frames and can be decoded alone. series: how many
+---numbers a particle has in a frame, as 3 for x, y, z.
 ---@param frames integer
 ---@param series integer
 ---@param by cq.Report.prediction
----@param number fun(frame: integer, series: integer, out: ffi.cdata*)   fills int32_t[count], from 0
+---@param number fun(frame: integer, series: integer, out: ffi.cdata*)   fills int32_t[count]; frame and series from 0
 ---@param bits 8|16             of a number
 ---@return string[]
 function encode.film(frames, series, by, number, bits)
   local n, out = by.count, {}
   local half = 2 ^ (bits - 1)
-  -- A difference, taken into the range of whole numbers of `bits` bits.
+  -- A difference modulo 2^bits, in the signed range of `bits` bits.
   local function wrap(x) return (x + half) % (2 * half) - half end
   local now, v, last = ffi.new("int32_t[?]", n), ffi.new("int32_t[?]", n), {}
   for s = 0, series - 1 do last[s] = ffi.new("int32_t[?]", n) end

@@ -48,7 +48,7 @@ end
 local Film = {}
 Film.__index = Film
 
----A film that records states in their order, `frames` of a rollout's at equal distances.
+---A film that records the states of a rollout, in order; of all control steps, def.frames at equal distances.
 ---@param def rollout.report.def
 ---@param steps integer          control steps of the rollout
 ---@return table
@@ -73,7 +73,7 @@ local function floats(tensor)
   return out
 end
 
----Records a state, unless the film's frame rate leaves it out.
+---Records a state, unless it is not one of the film's moments.
 ---@param state cq.State
 ---@param u? cq.Tensor           signals of its control step
 function Film:see(state, u)
@@ -93,15 +93,16 @@ end
 
 -- ---- particles ------------------------------------------------------------------------------------------------------
 
--- The distance of neighbours in a body's lattice, by the largest of its particles' volumes {n}, for some parts may have
--- been filled more closely.
+-- The distance of neighbours in a body's lattice, from the largest of its particles' volumes {n}, since some parts may
+-- have been filled more closely.
 local function spacing_of(volume, body, dim)
   local most, data = 0, volume:data()
   for p = body.first - 1, body.first + body.count - 2 do most = math.max(most, data[p]) end
   return most ^ (1 / dim)
 end
 
--- A list { first: particle from 0, count, loose, spacing } of the bodies of a world.
+-- A list { first: particle from 0, count, loose, spacing } of the bodies of a world. loose: true, or a list of the
+-- particles that flow.
 local function bodies_of(world, volume)
   local out = {}
   for k, body in ipairs(parts.bodies(world, true)) do
@@ -111,7 +112,7 @@ local function bodies_of(world, volume)
   return out
 end
 
--- The particles that cables run through, which a thinned film keeps: true by their number from 0.
+-- The set of particles that cables run through, by number from 0: a film keeps them where it leaves others out.
 local function cabled(world)
   local out = {}
   for _, entry in ipairs(world.layout.cable.list) do
@@ -122,8 +123,8 @@ local function cabled(world)
   return out
 end
 
--- The cq.Report.lattice by which particles are coded; where there are too many, of some of those of the surface alone,
--- which a note tells.
+-- The cq.Report.lattice of the particles that the film shows: all; or where these are too many, those on the surface,
+-- or every n-th of them. A note says so.
 local function lattice_of(self, bodies)
   local world, rest, def = self.world, self.rest:data(), self.def
   local through = cabled(world)
@@ -148,7 +149,7 @@ end
 -- A number rounded to `digits` digits (6), so that its text is short.
 local function short(x, digits) return tonumber((("%%.%dg"):format(digits or 6)):format(x)) end
 
--- The least and the largest coordinate of all particles over all frames, arrays of n dim numbers, along axis d, from 0.
+-- The least and the largest coordinate along axis d, from 0, of n particles over all frames, arrays of n dim numbers.
 local function range(frames, n, dim, d)
   local lower, upper = math.huge, -math.huge
   for _, x in ipairs(frames) do
@@ -170,8 +171,8 @@ local function extent_of(self)
   return short(math.sqrt(sum))
 end
 
--- Positions of all frames, rounded to 16 bits and compressed. Returns { origin, upper corner, quantum: size of a level
--- along each axis, pieces: their numbers in the page }.
+-- Compresses the positions of all frames in integer levels of encode.BITS bits. Returns { origin, upper corner,
+-- quantum: size of a level along each axis, pieces: numbers of the page's texts }. add(text): adds a text to the page.
 local function positions_of(self, lattice, bodies, by, add)
   local dim, n, frames, order = self.world.dim, self.world.particle_count, self.positions, lattice.order
   local origin, upper, quantum, spacing = {}, {}, {}, math.huge
@@ -191,8 +192,8 @@ local function positions_of(self, lattice, bodies, by, add)
   return { origin = origin, upper = upper, quantum = quantum, pieces = pieces }
 end
 
--- Is this the channel of the particles' own signals in a world where these are 0 throughout, as of a robot moved by
--- cables? The page leaves it out.
+-- Is this channel the particles' own signals in a world where they are 0 throughout, as of a robot moved by cables? The
+-- page leaves it out.
 local function is_idle(self, channel)
   if channel.given ~= "signal" then return false end
   for _, values in ipairs(channel.frames) do
@@ -203,9 +204,9 @@ local function is_idle(self, channel)
   return true
 end
 
--- A number of each particle, rounded to 8 bits and compressed: of each frame, or of one where the number stays
--- (`still`). Returns { label, unit, lower, upper, palette, categories, still, pieces: their numbers in the page, signal
--- }.
+-- Compresses a channel, a number by which particles can be coloured, in 8 bits: of each frame, or of one if it never
+-- changes (`still`). Returns { label, unit, lower, upper, palette, categories, still, pieces: numbers of the page's
+-- texts, signal }.
 local function channel_of(self, channel, lattice, by, add)
   local n, frames, scale = self.world.particle_count, channel.frames, channel.scale
   scale.floor = scale.floor or shown.floor(channel.given, self.world)
@@ -231,8 +232,8 @@ local function channel_of(self, channel, lattice, by, add)
     signal = channel.given == "signal" or nil }
 end
 
--- Stores the colours of particles, as pictures have them, as a text of the page: all red values, then green, then blue.
--- Returns its number.
+-- Adds the particles' base colours, as pictures have them, as a text to the page: all red values, then green, then
+-- blue. Returns the text's number.
 local function colours_of(self, lattice, add)
   local base = paint.base(self.world.particle_count, parts.groups(self.world), parts.drawn(self.world))
   local count = lattice.count
@@ -243,7 +244,7 @@ local function colours_of(self, lattice, add)
   return add(encode.bytes(out, 3 * count))
 end
 
--- A list { name, colour } of up to 12 groups.
+-- A list { name, colour } of up to 12 groups of particles, for the page's legend.
 local function groups_of(world)
   local out = {}
   for k, entry in ipairs(parts.groups(world)) do
@@ -252,8 +253,8 @@ local function groups_of(world)
   return out
 end
 
--- Radii with which particles are drawn: { largest [length], shares: the number of a text with each as a share of the
--- largest in 8 bits; nil where all are alike }.
+-- The radii with which particles are drawn: { largest [length], shares: number of the page's text with each radius as a
+-- share of the largest in 8 bits; nil where all are equal }.
 local function radii_of(self, lattice, add)
   local n, volume, dim = lattice.count, self.volume:data(), self.world.dim
   local least, most, out = math.huge, 0, ffi.new("uint8_t[?]", n)
@@ -265,7 +266,7 @@ local function radii_of(self, lattice, add)
   return { largest = short(most), shares = add(encode.bytes(out, n)) }
 end
 
--- A list of cables, for each a list of its points: { particles = numbers in the film, from 0, anchor = a place }.
+-- A list of cables, for each a list of its points: { particles = indices in the film, from 0, anchor = a place }.
 local function cables_of(world, lattice)
   local at, out = {}, {}
   for k = 0, lattice.count - 1 do at[lattice.order[k]] = k end
@@ -298,7 +299,7 @@ local function add_curves(out, def, rows, names, dt)
   out[#out + 1] = { title = def.title, unit = def.unit, x = x, x_label = "time", series = series, follows = true }
 end
 
--- A list of the mean place of the particles at each moment, {x, y, z}, for the curves below the film.
+-- A list of the mean place of the particles at each moment, {x, y, z}, for a curve and the camera.
 local function centres_of(self)
   local n, dim, out = self.world.particle_count, self.world.dim, {}
   for k, x in ipairs(self.positions) do
@@ -324,7 +325,7 @@ local function way_of(dim, times, centres)
     follows = true }
 end
 
--- A list of the curves under a film: way of the centre, and signals and forces of walls where there are any.
+-- A list of the curves under a film: the way of the centre, and signals and forces of walls where there are any.
 local function curves_of(self, roll, times, centres)
   local world = self.world
   local out = { way_of(world.dim, times, centres) }
@@ -345,9 +346,9 @@ local function curves_of(self, roll, times, centres)
   return out
 end
 
----The page's data of a film whose states were all recorded.
+---The data of the film for the page, after all its states were recorded.
 ---@param roll cq.Rollout
----@param add fun(text: string): integer
+---@param add fun(text: string): integer     adds a text to the page, and returns its number
 ---@return table
 function Film:finish(roll, add)
   local world = self.world
@@ -375,7 +376,7 @@ function Film:finish(roll, add)
   }
 end
 
----Lists of colours for the page by their use, those of pictures.
+---The colours of the page by their use: the same as those of pictures.
 ---@return table
 function film.palettes()
   return { rising = colour.list(paint.scale), signed = colour.list(paint.signed), tension = colour.list(paint.tension),

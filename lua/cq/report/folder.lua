@@ -13,8 +13,8 @@ local T = require "cq.tensor"
 
 local folder = {}
 
--- Adds the entries of a nested table to out, one table by paths with points between keys, and returns it. Numbers stay,
--- other values become texts.
+-- Copies the entries of a nested table into the flat table `out`, whose keys are paths with points, and returns it.
+-- Numbers stay, other values become texts.
 local function flatten(value, path, out)
   if type(value) ~= "table" then
     out[path] = type(value) == "number" and value or tostring(value)
@@ -26,7 +26,7 @@ end
 
 local hidden = { script_hash = true, sources = true, abi = true, started = true, finished = true, ranks = true }
 
----Facts of a run, by name, as its manifest has them, with the best loss.
+---Facts of a run for the page, by name: the entries of its manifest, and the best loss.
 ---@param manifest table
 ---@param result? table         of cq.load
 ---@return table<string, string|number>
@@ -52,8 +52,8 @@ end
 -- at most so many points of a curve
 local POINTS = 2000
 
----Columns of a history as curves: the series of the loss, nil without one, and a list of up to 8 other curves, of
----POINTS points at most.
+---The columns of a run's history as curves: the series of the loss, nil without one, and a list of up to 8 other
+---curves, of POINTS points at most.
 ---@param rows table<string, any>[]
 ---@return table? loss, table[] others
 function folder.curves(rows)
@@ -66,7 +66,7 @@ function folder.curves(rows)
     end
   end
   table.sort(names)
-  -- A column of the history over iterations.
+  -- A column of the history as a series { name, x: iterations, y: values } of at most POINTS points.
   local function series(name)
     local out = { name = name, x = {}, y = {} }
     for k = 1, #rows, every do
@@ -101,7 +101,7 @@ function folder.add_loss(page, name, loss)
   table.insert(all.series, loss)
 end
 
----Runs a saved result once more and records it as a film.
+---Simulates a saved result once more and records it as a film for the page.
 ---@param saved cq.Saved
 ---@param def rollout.report.def
 ---@param page cq.Report.page
@@ -129,7 +129,7 @@ local function result_of(path)
   return nil, (tostring(saved):gsub("^[^:]*:%d+: ", ""))
 end
 
--- The film of a run's body, for the page; or nil and a sentence where only the run's script can make the body.
+-- The film of a run's body for the page; or nil and a sentence, if the saved file does not suffice to simulate it.
 local function film_of(saved, def, page)
   local fine, film = pcall(folder.film, saved, def, page)
   if fine then return film end
@@ -177,7 +177,7 @@ function folder.read(path, def, page, with_body)
   return run, loss
 end
 
--- Names runs of the same name by the path of their folder, in place.
+-- Renames runs that share a name: each gets the path of its folder as name. In place.
 local function tell_apart(runs)
   local seen = {}
   for _, run in ipairs(runs) do seen[run.name] = (seen[run.name] or 0) + 1 end

@@ -7,8 +7,8 @@ local STRAIGHT = 0.25                -- how far beside an axis its neighbour may
 
 local lattice = {}
 
--- The key of the lattice cell that a particle rests in, counted from another one, whose coordinates begin at `at` and
--- `from` in double rest[]: a number that rises with z, then y, then x.
+-- The key of the lattice cell in which a particle rests, a number that rises with z, then y, then x. at, from: where
+-- its coordinates, and those of the particle from which cells are counted, begin in double rest[].
 local function cell_of(rest, at, from, dim, spacing)
   local key = 0
   for d = dim, 1, -1 do
@@ -17,7 +17,7 @@ local function cell_of(rest, at, from, dim, spacing)
   return key
 end
 
--- Calls see(key) for a cell and its neighbours until it returns something but nil, and returns that; else nil.
+-- Calls see(key) for a cell and its neighbours until it returns a value that is not nil, and returns that; else nil.
 local function around(key, dim, see)
   for z = dim == 3 and -1 or 0, dim == 3 and 1 or 0 do
     for y = -1, 1 do
@@ -34,8 +34,8 @@ local function is_inside(taken, key, dim)
   return around(key, dim, function(one) return not taken[one] or nil end) == nil
 end
 
--- The number of the nearest particle along -axis from p, if it lies straight enough; nil: there is none. taken: lists
--- of particles by cell.
+-- The number of the nearest particle in the direction -axis from p, if it lies straight enough; nil: there is none.
+-- key: the cell of p; taken: lists of particles by cell.
 local function neighbour(rest, p, axis, key, dim, taken)
   local best, least = nil, math.huge
   around(key, dim, function(one)

@@ -36,7 +36,7 @@ local function token()
   return (bytes:gsub(".", function(c) return ("%02x"):format(c:byte()) end))
 end
 
--- Sends the state of the training, with `status` as its word, to the page, and notes how many listen.
+-- Sends the state of the training (iteration, loss, `status` as its word) to the page, and notes how many pages listen.
 local function tell(status)
   local run = now.run
   now.status, now.told = status, C.cq_clock()
@@ -58,7 +58,7 @@ end
 -- Adds the time since `began` [s] to the time spent on the page.
 local function charge(began) now.spent = now.spent + C.cq_clock() - began end
 
--- Executes the page's command, "stop" or "pause"; a pause lasts until the next command.
+-- Executes a command of the page, "stop" or "pause"; a pause waits here until the next command.
 local function obey(command)
   if command == "stop" then
     C.cq_interrupt(1)
@@ -72,7 +72,8 @@ local function obey(command)
   end
 end
 
--- Answers the request of a page that waits, and executes its command; at most every EVERY seconds.
+-- Answers a waiting request of the page and executes its command; at most every EVERY seconds. Rollouts call this
+-- between control steps.
 local function idle()
   local time = C.cq_clock()
   if time - now.polled < EVERY then return end
@@ -87,8 +88,8 @@ local function new_film(steps)
   return films.new({ frames = FRAMES, colour = { "signal" }, particles = "auto" }, steps)
 end
 
--- The on_step that films the training's next rollout of one scene, where a film is wanted, and sets now.filmed; else
--- nil.
+-- Called when a rollout of the training begins: returns an on_step that films it into now.filmed, if a film is wanted
+-- and the rollout is of one scene; else nil.
 local function watch(roll)
   if not now.wanted or roll.batched then return nil end
   local film = new_film(roll.steps)
@@ -101,7 +102,8 @@ local function watch(roll)
   end
 end
 
--- Simulates the present parameters once for the page: { film, roll, took: 0 }.
+-- Simulates the present parameters once more for the page, if no rollout of the training could be filmed: { film, roll,
+-- took: 0 }.
 local function make(experiment)
   local film = new_film(experiment.steps)
   local roll = T.tape.pause(function()
@@ -110,7 +112,7 @@ local function make(experiment)
   return { film = film, roll = roll, took = 0 }
 end
 
--- Sends a film to the page. filmed: { film, roll, problem }. Errors: the problem met while filming.
+-- Sends a film to the page. filmed: { film, roll, problem }. Errors: filmed.problem, met while filming.
 local function send(filmed)
   if filmed.problem then error(filmed.problem, 0) end
   local texts = {}
@@ -121,14 +123,15 @@ local function send(filmed)
   listener.send("film", pages.json { film = data, texts = texts, iteration = now.run.done })
 end
 
--- Sends the latest film, or asks for a new one, within the share of time for it. A training of several scenes makes
--- none itself, so one is made for the page; its cost is estimated as one iteration at first.
+-- Sends the latest film to the page, or asks for a new one, within the share of time allowed for it. Rollouts of
+-- several scenes are not filmed, so one is simulated for the page; before the first, its cost is taken as one
+-- iteration.
 local function show(experiment)
   local began, filmed = C.cq_clock(), now.filmed
   if filmed and not filmed.roll.finished then filmed = nil end           -- it has failed
   local lasts = began - (now.shown or now.began)
   now.shown = began
-  -- May so many more seconds be spent on films, as a share of the run's time?
+  -- May `more` seconds be spent on films, as a share of the run's time so far?
   local function affordable(more) return now.spent + more <= SHARE * (began - now.began) end
   if not filmed then
     if now.listeners == 0 or not experiment or now.film_time and not affordable(now.film_time) then return end
@@ -146,7 +149,7 @@ local function show(experiment)
   now.warned = true
 end
 
--- After each iteration: tells the page its loss, answers requests and sends a film. row: of the history.
+-- Called after each iteration: sends the page its loss, answers requests and sends a film. row: of the history.
 local function on_record(run, row)
   local time = C.cq_clock()
   if now.run ~= run then now.run, now.losses = run, {} end
@@ -162,7 +165,7 @@ local function on_record(run, row)
   show(run.shown)
 end
 
----Opens the listener and prints its address. Errors: a port that is taken, or that only root may open.
+---Opens the page's listener and prints its address. Errors: a port that is taken, or that only root may open.
 ---@param port integer        0: any that is free
 ---@param path string         of the script
 function live.start(port, path)

@@ -14,7 +14,7 @@ local WIDE = 12              -- runs that are told side by side
 local folder = host.root .. "/lua/cq/report/"
 local scripts = { "decode.js", "view.js", "curves.js", "table.js", "page.js" }
 
--- The text of a file of this folder.
+-- The text of a file of the folder lua/cq/report.
 local function read(name) return assert(read_file(folder .. name)) end
 
 -- The text of all scripts of the page as one.
@@ -56,7 +56,8 @@ function Page:add(content)
   return #self.texts
 end
 
--- The table of facts of runs beside each other, { heads, rows }: a row for each fact that differs; of a run alone, all.
+-- The table of facts of several runs, { heads, rows }, a column for each run and a row for each fact that differs; of a
+-- single run, all facts.
 local function side_by_side(runs)
   local names, heads, rows = {}, { "" }, {}
   for k, run in ipairs(runs) do
@@ -75,7 +76,7 @@ local function side_by_side(runs)
   return { heads = heads, rows = rows }
 end
 
----The whole page as HTML text. Removes the facts of its runs, which are in a table then.
+---The whole page as HTML text. Moves the facts of its runs into one table.
 ---@return string
 function Page:html()
   local data = self.data
@@ -111,7 +112,7 @@ local function size_of(bytes)
   return bytes < 1e5 and ("%.0f kB"):format(bytes / 1e3) or ("%.1f MB"):format(bytes / 1e6)
 end
 
--- The bodies of a page as text, "3125 particles x 60 frames" each; empty without any.
+-- The films of a page as text, "3125 particles x 60 frames" each; empty without any.
 local function bodies_of(data)
   local out = {}
   for _, run in ipairs(data.runs) do
@@ -131,7 +132,7 @@ function page.check(path, what)
   if not path:match "%.html$" then is.fail("%s: path must end in .html, got %s", what, text.describe(path)) end
 end
 
----Raises an error if a path cannot be written, before anything is simulated; leaves a file that is there as it is.
+---Raises an error if a path cannot be written, before anything is simulated; an existing file stays as it is.
 ---@param path string
 ---@param what string           the function or command that the error names
 function page.require_writable(path, what)

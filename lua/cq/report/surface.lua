@@ -24,8 +24,8 @@ local HEAVY = 16             -- the largest weight
 
 -- ---- the particles of a vertex --------------------------------------------------------------------------------------
 
--- A list of the coordinates of the vector `way` along each of a simplex's orthonormal axes; `way` becomes, in place,
--- its rest across them.
+-- The components of the vector `way` along each of some orthonormal axes, a list; `way` is reduced in place to its rest
+-- orthogonal to them.
 local function project(axes, way)
   local along = {}
   for k, axis in ipairs(axes) do
@@ -51,8 +51,8 @@ local function way_between(x, p, y, v, dim)
   return out
 end
 
--- The corners of a simplex, taken from a list of particles, the nearest first, and the weights, with the sum 1, by
--- which their places x make that of vertex y[v]. Where it is too flat: the nearest alone.
+-- The corners of a simplex, chosen from a list of particles, the nearest first, and their weights with the sum 1, by
+-- which their places x give the place of vertex y[v]. If the simplex is too flat: the nearest particle alone.
 local function simplex(x, list, y, v, dim)
   local corners, axes, edges = { list[1] }, {}, {}
   for k = 2, #list do
@@ -80,8 +80,8 @@ local function simplex(x, list, y, v, dim)
   return corners, weights
 end
 
--- A function near(v) that gives a list of the particles of x {n, dim} around place v of {m, dim}, the nearest first, at
--- least one; numbers from 0.
+-- A function near(v) that returns a list of the particles of x {n, dim} around row v of `places` {m, dim}, the nearest
+-- first, at least one; numbers from 0.
 local function neighbours(x, places, spacing)
   local radius = REACH * spacing
   local near
@@ -107,8 +107,8 @@ end
 
 -- ---- a body ---------------------------------------------------------------------------------------------------------
 
--- Does any particle of a body ever come far from a neighbour that it was close to? Such a body has no surface that
--- holds.
+-- Do two neighbouring particles of a body ever come far apart? Such a body has no lasting surface. positions: of all
+-- frames.
 local function is_torn(body, lattice, rest, positions, dim)
   for d = 1, dim do
     for k = 0, lattice.count - 1 do
@@ -140,8 +140,8 @@ local function centres(vertices, faces, count, dim)
   return out
 end
 
--- Those particles of a body that the page shows: a list of their indices in its arrays, from 0, and their places at
--- rest, a tensor.
+-- The particles of a body that the page shows: a list of their indices in the page's arrays, from 0, and their places
+-- at rest, a tensor. position: places of all particles of the body.
 local function kept(body, lattice, position, dim)
   local list = {}
   for k = 0, lattice.count - 1 do
@@ -155,8 +155,8 @@ local function kept(body, lattice, position, dim)
   return list, x
 end
 
--- Appends the surface of one body to `out`, and marks in `drawn` the particles that belong to none and are drawn as
--- balls.
+-- Appends the surface of one body to `out`, and marks in out.alone the particles outside of it, which are drawn as
+-- balls. drawn: the body of a picture, with its skin (engine/picture/skin.c).
 local function add(out, drawn, body, lattice, position, dim)
   local info, skin = ffi.new "cq_skin_info", drawn.skin
   drawn:pose(drawn.at, nil, nil)
@@ -188,8 +188,8 @@ local function add(out, drawn, body, lattice, position, dim)
   out.faces = out.faces + faces
 end
 
--- Compressed text of a list of rows of `width` numbers, column after column: similar numbers are then neighbours, and
--- compress better.
+-- Compressed text of a list of rows of `width` numbers, stored column by column: neighbouring numbers are then similar,
+-- and compress better.
 local function transposed(list, width)
   local count = #list / width
   local out = ffi.new("int32_t[?]", math.max(#list, 1))
@@ -197,8 +197,8 @@ local function transposed(list, width)
   return encode.integers(out, #list)
 end
 
----The surfaces of all bodies that hold together, for the page: { vertices, faces, scale, and the numbers of the texts
----bonds, weights, corners, of and alone: particles that are drawn as balls, a byte of each }.
+---The surfaces, for the page, of all bodies that hold together: { vertices, faces, scale, and numbers of the page's
+---texts bonds, weights, corners, of and alone: a byte for each particle, 1 if it is drawn as a ball }.
 ---@param film table             with world, rest, volume, and positions of its frames
 ---@param list table[]            its bodies
 ---@param lattice cq.Report.lattice

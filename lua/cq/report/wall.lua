@@ -6,7 +6,7 @@ local wall = {}
 local SIDES, RINGS = 32, 16          -- of a ball
 local UPRIGHT = 0.3                  -- upward part of the normal of what is drawn as a floor
 
--- Appends two triangles of the quadrangle a b c d to out, a list of coordinates with five digits.
+-- Appends the two triangles of the quadrangle a b c d to out, a list of coordinates rounded to five digits.
 local function quad(out, a, b, c, d)
   for _, corner in ipairs { a, b, c, a, c, d } do
     for k = 1, 3 do out[#out + 1] = tonumber(("%.5g"):format(corner[k] or 0)) end
@@ -20,15 +20,15 @@ local function extent(size)
   return math.sqrt(sum)
 end
 
--- Appends the triangles of a half-space: in the plane all of it, in space its surface. Returns how the page shows it:
--- "solid", "floor" or "pane".
+-- Appends the triangles of a half-space wall w: in 2D its area, in 3D its surface. size: of the world. Returns how the
+-- page shows it: "solid", "floor" or "pane".
 local function half_space(out, w, size)
   local n, reach, middle, along = w.normal, extent(size), {}, 0
   for d = 1, #size do along = along + n[d] * (size[d] / 2 - w.point[d]) end
   for d = 1, #size do middle[d] = size[d] / 2 - along * n[d] end
   if #size == 2 then
     local t = { n[2] * reach, -n[1] * reach }
-    -- The point at share s of the line from the middle along the wall, and `deep` below its surface [pixel].
+    -- The point at share s of the line along the wall, from its middle, and at depth `deep` below its surface [length].
     local function corner(s, deep) return { middle[1] + s * t[1] - deep * n[1], middle[2] + s * t[2] - deep * n[2] } end
     quad(out, corner(-1, 0), corner(1, 0), corner(1, reach), corner(-1, reach))
     return "solid"
@@ -41,7 +41,7 @@ local function half_space(out, w, size)
   end
   for d = 1, 3 do a[d] = a[d] / math.sqrt(length) * reach end
   local b = { n[2] * a[3] - n[3] * a[2], n[3] * a[1] - n[1] * a[3], n[1] * a[2] - n[2] * a[1] }
-  -- The point at shares s and t of the wall's plane from the middle.
+  -- The point at shares s and t of the plane of the wall, from its middle.
   local function corner(s, t) return { middle[1] + s * a[1] + t * b[1], middle[2] + s * a[2] + t * b[2],
     middle[3] + s * a[3] + t * b[3] } end
   quad(out, corner(-1, -1), corner(1, -1), corner(1, 1), corner(-1, 1))
@@ -50,11 +50,11 @@ end
 
 local faces = { { 1, 2, 4, 3 }, { 5, 6, 8, 7 }, { 1, 2, 6, 5 }, { 3, 4, 8, 7 }, { 1, 3, 7, 5 }, { 2, 4, 8, 6 } }
 
--- Appends the triangles of a box wall, of a hollow one in space the floor alone; returns how the page shows it: "floor"
+-- Appends the triangles of a box wall w, in 3D of a hollow one only the floor; returns how the page shows it: "floor"
 -- or "solid".
 local function box(out, w, size)
   local lo, hi, dim = w.lower, w.upper, #size
-  -- Adds a rectangle of the plane.
+  -- Appends a rectangle of a 2D world.
   local function rectangle(x0, y0, x1, y1) quad(out, { x0, y0 }, { x1, y0 }, { x1, y1 }, { x0, y1 }) end
   if dim == 3 and w.hollow then
     quad(out, { lo[1], lo[2], lo[3] }, { hi[1], lo[2], lo[3] }, { hi[1], lo[2], hi[3] }, { lo[1], lo[2], hi[3] })
@@ -76,7 +76,8 @@ local function box(out, w, size)
   return "solid"
 end
 
--- Appends a sphere, or a disc in the plane, and returns "solid"; nil for a hollow one, which is not drawn.
+-- Appends the triangles of a spherical wall w, in 2D a disc, and returns "solid"; nil for a hollow one, which is not
+-- drawn.
 local function ball(out, w, size)
   if w.hollow then return nil end
   local c, r = w.point, w.radius
@@ -99,10 +100,11 @@ local function ball(out, w, size)
   return "solid"
 end
 
--- Appends the surface of a height field, in 2D the area below it. Returns how it is to be drawn, "floor" or "solid".
+-- Appends the triangles of a height field's surface, in 2D of the area below it. Returns how the page shows it: "floor"
+-- or "solid".
 local function height_field(out, w, size)
   local rows = w.count[2]
-  -- Where grid point (i, j) of a height field is.
+  -- The place of grid point (i, j) of a height field, i and j from 0.
   local function at(i, j)
     return { w.origin[1] + i * w.spacing[1], w.heights[i * rows + j + 1],
       #size == 3 and w.origin[2] + j * w.spacing[2] or 0 }
@@ -119,7 +121,8 @@ end
 
 local draw = { half_space = half_space, box = box, sphere = ball, height_field = height_field }
 
----Walls as triangles: { kind = "floor"|"solid"|"pane", corners = { x, y, z, ... } }, in the order of the world's.
+---Walls as triangles: { kind = "floor"|"solid"|"pane"|"none", corners = { x, y, z, ... } }, in the order of the
+---world's.
 ---@param world cq.World
 ---@return table[] list, number? ground     height of the level ground
 function wall.list(world)

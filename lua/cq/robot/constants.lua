@@ -18,7 +18,8 @@ local function flatten(value, into)
   return into
 end
 
--- A list of the numbers that a particle of a material has of a constant, dim^rank of them. Errors: another count.
+-- The value of a constant for a particle of a material, as a list of dim^rank numbers: the material's own, else the
+-- constant's default. Errors: a wrong count.
 local function numbers_of(robot, material, constant)
   local value, width = material[constant.name], robot.dim ^ constant.rank
   if value == nil then return field.fill(constant, 1, robot.dim):reshape { width }:totable() end
@@ -31,8 +32,8 @@ local function numbers_of(robot, material, constant)
   return out
 end
 
--- Gives a material to particles, those of a list of numbers from 0 or the first `count` where there is no list: sets
--- density, law and the arrays of the material's constants in the robot.
+-- Gives a material to particles: to those of the list `index` {count}, from 0, or without a list to the first `count`.
+-- Sets their density and law, and in the robot the arrays of the material's constants.
 local function fill(robot, material, index, count)
   local laws = robot.laws
   local key = material:engine_key()
@@ -101,7 +102,7 @@ end
 
 -- ---- asking ---------------------------------------------------------------------------------------------------------
 
----Which particles of a robot have a constant of materials.
+---The particles of a robot whose material has a constant.
 ---@param robot cq.Robot
 ---@param name string
 ---@return { count: integer, index: integer[], slot: integer[], has: table<integer, boolean> }?   nil: all. index: their numbers;

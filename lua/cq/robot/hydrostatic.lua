@@ -23,7 +23,7 @@ local spec = is.define("robot:hydrostatic", {
   surface = is.number { optional = true },
 })
 
--- The unit vector against gravity, and the size of gravity [length/time^2]. Errors: zero; another dimension.
+-- The unit vector against gravity, and the size of gravity [length/time^2]. Errors: zero; a wrong dimension.
 local function upward(robot, gravity)
   if #gravity ~= robot.dim then
     is.fail("robot:hydrostatic: gravity has %s, the robot is %dD", text.count(#gravity, "component"), robot.dim)
@@ -46,8 +46,8 @@ local function top_of(robot, up)
   return top
 end
 
--- Raises an error if the surface lies below all particles, or a depth would compress the liquid by more than the
--- allowed share.
+-- Raises an error if the surface lies below all particles, or if s (squeeze) of a particle is above COMPRESSION.
+-- depths, bulk: of the particles.
 local function check(squeeze, depths, bulk)
   local s, depth = squeeze:max():item(), depths:max():item()
   if depth <= 0 then
@@ -61,8 +61,8 @@ local function check(squeeze, depths, bulk)
   end
 end
 
--- The volume ratio J {..., count} by which fluid particles are compressed in equilibrium, from s = rho g d / K at a
--- depth d.
+-- The volume ratio J {..., count} by which fluid particles are compressed at rest, from s = rho g d / K (squeeze) and
+-- gamma (exponent).
 local function ratio_of(squeeze, exponent)
   local a = exponent - 1
   local linear = a:abs():less(1e-6)

@@ -9,8 +9,8 @@ local other_names = {
   K = "bulk", kappa = "bulk", bulk_modulus = "bulk", actuator_weights = "actuation_weight",
 }
 
----The name, and value, that a name from elsewhere has here, in words; nil: the name is not known, or what it stands for
----not allowed.
+---A hint for a field name of another program or an earlier version, such as E or mu: the name that it has here, for
+---Lame's constants also the values; nil: an unknown name, or one for a field that is not allowed.
 ---@param key string
 ---@param given table         the fields: of Lame's constants, both say more
 ---@param known table         names that are allowed, as keys

@@ -225,14 +225,14 @@ local function take_values(out, robot, position, sources, volume)
   end
 end
 
--- A copy of a table, with its metatable, in which some fields are others.
+-- A copy of a table, with its metatable, in which the entries of `fields` replace its own.
 local function with(one, fields)
   local out = setmetatable(tables.merged(one), getmetatable(one))
   for key, value in pairs(fields) do out[key] = value end
   return out
 end
 
--- A cable through the same points, each of the particles in the place of those that it had. after: of successors.
+-- A copy of a cable whose points are the means of the new particles that replace the old ones. after: of successors.
 local function take_cable(cable, after)
   local points = {}
   for k, point in ipairs(cable.points) do
@@ -246,7 +246,8 @@ local function take_cable(cable, after)
   return with(cable, { points = points, actuator = with(cable.actuator, { gap = cable.actuator.gap or math.huge }) })
 end
 
--- Gives a resampled robot `out` copies of the actuators of the first one, on its own particles.
+-- Gives a resampled robot `out` copies of the actuators of the original robot, on its own particles. after: of
+-- successors.
 local function take_actuators(out, robot, after)
   -- An actuator with the new particles in place of the old ones.
   local function with_particles(one)
@@ -261,7 +262,8 @@ local function take_actuators(out, robot, after)
   cables.measure(out)
 end
 
--- Gives a resampled robot `out` the groups and the pins of the first one, with new particles.
+-- Gives a resampled robot `out` the groups and the pins of the original robot, with new particles. after: of
+-- successors.
 local function take_groups(out, robot, after)
   for name, group in pairs(robot.group_table) do
     local own = out.group_table[name]
@@ -273,12 +275,12 @@ local function take_groups(out, robot, after)
   end
 end
 
----Samples a copy of a robot again. Errors: surfaces under pressure, whose areas belong to the old particles; places
----or volumes set by robot:with.
+---Samples a copy of a robot again. Errors: surfaces under pressure, whose areas belong to the old particles; places or
+---volumes set by robot:with.
 ---@param out cq.Robot       the copy
 ---@param robot cq.Robot
 ---@param factor number      of the distance between particles
----@return cq.Robot out      with sources: for each particle the number of the one that it takes the place of
+---@return cq.Robot out      with sources: for each particle the number of the old one that it replaces
 function resampled.make(out, robot, factor)
   if #robot.surfaces > 0 then
     is.fail("%s has surfaces under pressure, which are those of its particles: they cannot be resampled", robot.name)

@@ -28,8 +28,9 @@ end
 
 -- ---- which robot ----------------------------------------------------------------------------------------------------
 
----The robot in the world that another one refers to: the same, the one it was made from, or a variant of it. Errors: it
----is in the world several times, or not at all.
+---The robot of the world that a given robot refers to: the robot itself; else one made from it, or from which it is
+---made; else one with the same root (the robot as cq.Robot made it).
+---Errors: the world holds several such robots, or none.
 ---@param world cq.World
 ---@param robot cq.Robot
 ---@param what string
@@ -83,8 +84,8 @@ local function append_group(list, robot, group)
   for k = 0, group.particle_count - 1 do list[#list + 1] = robot.first + group.index[k] end
 end
 
--- A group as the robot in the world has it, which may be of some of the particles alone. Errors: that robot lacks the
--- group.
+-- The group of the same name in the world's robot, which may be a subset of the particles of the group's own robot.
+-- Errors: the world's robot lacks the group.
 local function group_in(robot, group, what)
   if robot.particle_count == group.robot.particle_count then return group end
   local own = robot.group_table[group.name]
@@ -124,7 +125,7 @@ local function refuse(which, what)
 end
 
 -- A list of the particles, from 0, of one row of a readout, from the user's value: a name, a group, a robot, or a list
--- of numbers or names. Errors: another value.
+-- of numbers or names. Errors: a wrong value.
 local function row(world, which, what)
   local list = {}
   if type(which) == "string" then

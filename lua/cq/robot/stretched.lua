@@ -43,7 +43,7 @@ local function joints_of(robot, def, axis)
   return joints
 end
 
--- A user's numbers for sections or joints as {count}; one number is for all sections. Errors: another count. noun:
+-- A user's numbers for sections or joints as {count}; one number is for all sections. Errors: a wrong count. noun:
 -- "section" or "joint"; name: the field, for errors.
 local function row(value, count, name, noun)
   local tensor = T.as_tensor(value, "robot:stretched: " .. name)
@@ -83,7 +83,7 @@ end
 -- Raises an error if a section between new places {m + 1} of the joints has no length above 0.
 local function check_lengths(places, joints)
   local span = joints[#joints] - joints[1]
-  -- an end of the body that was rounded is where it was drawn
+  -- A place as text for the error; one that is 0 but for rounding as 0.
   local function told(x) return text.number(math.abs(x) > 1e-9 * span and x or 0) end
   T.tape.pause(function()
     for k = 1, #joints - 1 do
@@ -151,7 +151,7 @@ end
 
 -- ---- the stretch ----------------------------------------------------------------------------------------------------
 
--- The positions {n, dim} in the robot's own coordinates, with what an earlier robot:stretched gave them. Errors:
+-- The positions {n, dim} in the robot's own coordinates, as an earlier robot:stretched may have moved them. Errors:
 -- positions given by robot:with.
 local function own_position(robot)
   local given = robot.values and robot.values.position

@@ -87,8 +87,8 @@ local function numbers_of(robot, which)
   return list
 end
 
----Makes a copy of a robot, in place, one of fewer particles. Errors: a robot with cables or surfaces under pressure; a
----force actuator that would have no particle.
+---Turns `out`, a copy of a robot, in place into a robot of some of its particles. Errors: a robot with cables or
+---surfaces under pressure; a force actuator that would have no particle.
 ---@param out cq.Robot       the copy
 ---@param robot cq.Robot
 ---@param which string|string[]|integer[]|cq.Group

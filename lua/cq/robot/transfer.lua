@@ -1,5 +1,5 @@
--- transfer: values of particles from one body to another: each particle takes those of the nearest one there, by its
--- place within the box around the body.
+-- transfer: values of particles from one body to another: each particle takes those of the other body's particle that
+-- is nearest to it, by places within the boxes around the bodies.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
@@ -44,8 +44,8 @@ function transfer.nearest(robot, other)
   return out
 end
 
--- Raises an error if two robots differ in their number of cables: values of cables go over by number, and those of
--- particles from the nearest one.
+-- Raises an error if two robots differ in their number of cables, whose values of field `name` are then not
+-- transferred: cables correspond by their numbers.
 local function require_as_many(robot, other, name)
   local own, theirs = values.count(robot, name), values.count(other, name)
   if own ~= theirs then
@@ -54,7 +54,7 @@ local function require_as_many(robot, other, name)
   end
 end
 
--- Raises an error if two robots' stress actuators have other numbers of signals.
+-- Raises an error if the stress actuators of two robots have different numbers of signals.
 local function require_signals(robot, other)
   if robot.weight_columns == other.weight_columns then return end
   is.fail("%s drives %s by stresses (%s) and %s drives %d (%s): weights of actuators do not go from one to the other",

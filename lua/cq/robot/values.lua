@@ -82,8 +82,8 @@ local function shapes_allowed(entry, w, counts, whole_only)
   return table.concat(allowed, " or ")
 end
 
--- Does a shape fit a field: of one value, of {n, ...}, or of {batch, ...} of these? whole_only: of one value alone, or
--- {batch, 1, ...}.
+-- Does a shape fit a field: that of one value, w, or {n, ...} or {batch, n, ...} of these? counts: the allowed n.
+-- whole_only: only w, or {batch, 1, ...}.
 local function fits(entry, shape, w, counts, whole_only)
   local lead = #shape - #w
   if lead < 0 or lead > 2 or (lead == 0 and is_each(entry)) then return false end
@@ -149,8 +149,8 @@ local function masks(robot, value, what)
   return out, rest
 end
 
----Checks the table that robot:with takes. Errors: an unknown field; values by group of what each particle or cable
----needs its own; a field of actuators or cables that the robot lacks; other shapes.
+---Checks the table that robot:with takes. Errors: an unknown field; values by group for a field of which each particle
+---or cable needs its own; a field of actuators or cables that the robot lacks; wrong shapes.
 ---@param robot cq.Robot
 ---@param given table
 ---@return table<string, table>     by field: { tensor } or { groups, rest }
@@ -189,7 +189,7 @@ local function unsqueeze_to(mask, rank)
   return mask
 end
 
----The value that a particle has without robot:with; NaN for a constant that its material lacks.
+---The values that the particles have without robot:with; NaN for a constant that a particle's material lacks.
 ---@param robot cq.Robot
 ---@param name string
 ---@return cq.Tensor     {n, ...}

@@ -12,7 +12,7 @@
 ---@return cq.Robustness.bar[]
 return function(report)
   local out, by_name = {}, {}
-  -- Adds the kept share of one row to its change's bar; nil: the simulation failed.
+  -- Widens the bar of a change by the share of the gain that one row keeps; nil: its simulation failed.
   local function take(name, kept)
     local bar = by_name[name]
     if not bar then

@@ -16,10 +16,10 @@ local changes = {}
 
 -- ---- robots ---------------------------------------------------------------------------------------------------------
 
--- A field of a robot's particles as a tensor, with gradients to its robot:with values.
+-- A field of a robot's particles as a tensor {n, ...}, from robot:with with gradients, or the robot's own.
 local function value_of(robot, name) return values.spread(robot, name) or values.base(robot, name) end
 
--- The robot with every constant of its materials that is a stress multiplied by a factor.
+-- The robot with every stress among its materials' constants multiplied by a factor.
 local function stiffer(robot, factor)
   local given = {}
   for _, entry in ipairs(field.of_robot) do
@@ -40,8 +40,8 @@ local function moved(robot, distance)
   return robot:with { position = value_of(robot, "position") + offset }
 end
 
--- All robots of a rollout, each changed: a list, or a single one for a world of one; given, as it is, where no change
--- is one of robots.
+-- All robots of a rollout, changed: a list, or a single robot for a world of one; `given` as it is, if no change
+-- concerns robots. given: the rollout's field robot.
 local function change_robots(change, given, world)
   if not (change.stiffness or change.density or change.place) then return given end
   local list = rollout_fields.bodies(world, given)
@@ -61,22 +61,23 @@ local Through = setmetatable({ __name = "cq.Controller", family = "changed",
   __tostring = controllers.class.__tostring }, { __index = controllers.class })
 Through.__index = Through
 
--- Lets the controller within check the rollout, if it does so.
+-- Lets the inner controller check the rollout, if it has a check.
 function Through:check_rollout(roll)
   if self.inner.check_rollout then self.inner:check_rollout(roll) end
 end
 
--- The initial memory { inner }, with that of the controller within.
+-- The initial memory { inner = that of the inner controller }.
 function Through:start() return { inner = self.inner.start and self.inner:start() or nil } end
 
--- The inner controller's signals after f, and the memory { inner, own } of both.
+-- The signals of the inner controller passed through f, and the new memory { inner, own: of f }.
 function Through:act(observation, memory, time, step)
   local signals, after = self.inner:act(observation, memory.inner, time, step)
   local out, own = self.f(T.as_tensor(signals, "cq.robustness"), memory.own, step)
   return out, { inner = after, own = own }
 end
 
--- A controller whose signals pass through f(signals, memory, step).
+-- A controller whose signals pass through f(signals, memory, step), which returns new signals and its new memory.
+-- given: the controller that is wrapped.
 local function through(given, f)
   local inner = controllers.of(given, "cq.robustness")
   return setmetatable({ inner = inner, f = f, blind = inner.blind and rawget(inner, "act") == nil or nil }, Through)
@@ -89,8 +90,8 @@ end
 
 local STEPS = 2 ^ 20       -- more than a rollout has, so that each step of each seed has numbers of its own
 
--- A function that adds noise of this deviation to signals. It draws by control step, so that the reverse pass, which
--- asks again, gets the same numbers.
+-- A function that adds normal noise of this standard deviation to signals. It draws by seed and control step, so that
+-- the reverse pass, which calls it again, gets the same numbers.
 local function noisy(deviation, seed)
   return function(signals, _, step)
     return signals + random { seed = seed * STEPS + step }:normal(signals:shape(), { deviation = deviation })
@@ -101,7 +102,7 @@ end
 -- kept for the next.
 local function late(signals, before) return before or signals * 0, signals end
 
--- A policy whose signals are stronger, noisy or late, as a change says; the given one where it says none of these.
+-- A controller whose signals are stronger, noisy or late, as a change says; the given one if it says none of these.
 local function change_signals(change, policy, seed)
   if change.strength then policy = through(policy, stronger(1 + change.strength)) end
   if change.noise then policy = through(policy, noisy(change.noise, seed)) end
@@ -111,7 +112,7 @@ end
 
 -- ---- all of them ----------------------------------------------------------------------------------------------------
 
--- Gravity or friction times a factor, be it numbers, which become a tensor, or a function of time.
+-- Gravity or friction times a factor: numbers become a tensor, a function of time stays one.
 local function times(value, factor)
   if text.is_callable(value) and not T.is_tensor(value) then
     return function(time) return T.as_tensor(value(time), "cq.robustness") * factor end
@@ -119,7 +120,7 @@ local function times(value, factor)
   return T.as_tensor(value, "cq.robustness") * factor
 end
 
--- The world's gravity, which may be a function of time, or friction, where a rollout sets no other.
+-- The world's own gravity (which may be a function of time) or friction, by name.
 local function own_value(world, name) return name == "gravity" and world.gravity_at or world.layout.base[name] end
 
 -- Applies a change to the fields of world:rollout, in place: robots, friction, gravity, signals.
@@ -140,8 +141,8 @@ end
 -- The world that an experiment's rollouts are simulated in: of its extracted body, if there is one.
 local function world_of(run) return run.extracted and run.extracted.world or run.world end
 
--- Returns an experiment on another grid, and its parameters there, and sets fields.world or fields.body: by its
--- function of a level, or with the bodies of its world sampled again.
+-- Moves an experiment to a grid of `factor` times the cell size. Returns the experiment and its parameters there, made
+-- by its function of a level; without one, sets fields.world to a world with its bodies sampled again.
 local function on_grid(run, params, factor, fields)
   if not levels.is_function(run) then
     fields.world = (fields.world or run.world):refined(factor)
@@ -166,7 +167,7 @@ end
 function changes.of(run, params, change, seed, fields)
   fields = fields or {}
   local own = fields.adjust
-  -- Adjusts a rollout's definition: first as the experiment does, then by the change.
+  -- Changes the fields of the rollout: first by the user's own adjust, then by the change.
   function fields.adjust(given, world)
     if own then own(given, world) end
     adjust(change, seed or 0, given, world)
@@ -180,7 +181,7 @@ function changes.of(run, params, change, seed, fields)
   return run, params, fields
 end
 
--- Does gravity or friction of an experiment, or of its first scene, differ from 0?
+-- Does an experiment have gravity or friction other than 0? With several scenes, its first.
 local function has(run, name)
   local scene = run.scenes and run:scene(1) or run
   local value
@@ -193,7 +194,7 @@ local function has(run, name)
   return T.as_tensor(value, "cq.robustness"):abs():max():item() > 0
 end
 
--- A sentence why noise and latency cannot be tried; nil where the robot has a controller or a design.
+-- A sentence why noise and latency do not apply; nil if the robot has a controller or a design.
 local function without_policy(run)
   return not (run.controller or run.design) and "the robot has no controller" or nil
 end
@@ -209,10 +210,11 @@ changes.list = {}
 -- A relative size as text, such as "+5 %".
 local function percent(size) return ("%+.0f %%"):format(100 * size) end
 
--- Adds a kind of change to the list.
+-- Adds a kind of change to changes.list.
 local function add(entry) changes.list[#changes.list + 1] = entry end
 
--- Adds a change of a quantity by 5 and 10 %, less and more, to the list. missing(run): why it cannot be made.
+-- Adds a kind of change to the list: of a quantity by 5 and 10 %, less and more. missing(run): why it does not apply,
+-- or nil; allowed: a checker of its sizes.
 local function relative(name, missing, allowed)
   add { name = name, sizes = five_and_ten, says = percent, missing = missing, allowed = allowed or is.number(),
     draw = function(u) return 0.2 * u - 0.1 end }
@@ -247,9 +249,9 @@ add { name = "latency", sizes = { 1 }, allowed = is.integer { min = 0, max = 1 }
   says = function() return "1 control step" end, missing = without_policy,
   draw = function(u) return u < 0.5 and 1 or nil end }
 
----All changes at once, drawn at random: sizes by name.
+---All kinds of change at once, with random sizes: sizes by name.
 ---@param generator cq.Random
----@param is_there fun(name: string): boolean
+---@param is_there fun(name: string): boolean     does this kind of change apply?
 ---@return table<string, number>
 function changes.drawn(generator, is_there)
   local out = {}

@@ -18,22 +18,22 @@ local C, tape = engine.C, T.tape
 
 local DOUBLE = ffi.sizeof "double"
 
--- A tensor with the same data at which gradients end, so that a piece of the script is differentiated alone.
+-- A tensor with the same data, at which gradients end: so that one part of the script can be differentiated alone.
 local function leaf(tensor)
   local out = tensor:detach()
   out.requires_grad = true
   return out
 end
 
--- Raises an error about a user's function, `name`, if it computes something else when the backward pass calls it again,
--- since the gradient would be of another computation.
+-- Raises an error about the user's function `name` unless `same`: it must compute the same when the backward pass calls
+-- it again, or the gradient would be of another computation.
 local function require_same(self, name, same)
   if same then return end
   self.phase = name
   is.fail("%s gave another result when it ran again on the same state for its gradient; it must depend on nothing but its arguments", name)
 end
 
--- The gradient of control step i, a tensor of the shape of `tensor`, copied out of the gradient of all steps.
+-- The gradient of control step i, from 0, in the shape of `tensor`, copied out of the gradient of all steps (grads).
 local function slice_of(grads, tensor, i, steps)
   local count = grads.count / steps
   local shape = tensor:shape()
@@ -42,8 +42,8 @@ local function slice_of(grads, tensor, i, steps)
   return out
 end
 
--- Calls running, record and work once more, for gradients, on the state after control step i, and returns the list of
--- the wanted results in this order. signals: those of the step, a leaf.
+-- Calls running, record and work again, for gradients, on the state after control step i. Returns a list of the results
+-- whose gradients are wanted, in this order. signals: those of the step, a leaf.
 local function evaluate(self, i, signals)
   local state, outputs = states.new(self, i + 1), {}
   if self.wanted.running then
@@ -64,9 +64,9 @@ end
 local Back = {}
 Back.__index = Back
 
--- A new Back, which holds zeros for the gradients of all signals {steps, batch, signals}, grad_signals: effort and
--- running add their gradients, then the engine, then the controller takes them. Clears the gradients of the engine's
--- own network, if it makes the signals.
+-- A new Back: the gradients that pass from the engine to the user's functions in one backward pass. Its grad_signals
+-- {steps, batch, signals} begin with zeros: effort, running and the engine add gradients of signals, which the
+-- controller then takes. Clears the gradients of the engine's own network, if it makes the signals.
 local function back_of(self)
   local keep, width = self.keep, self.batch * self.signal_count
   local out = setmetatable({ roll = self, width = width,
@@ -82,23 +82,23 @@ local function back_of(self)
   return out
 end
 
--- Raises the error of a failed reverse step, and does not blame the user's function that reads a state meanwhile.
--- status: cq_status.
+-- Raises the error of a failed reverse step of the engine, but not in the name of the user's function that was called
+-- last. status: cq_status.
 local function require_back(roll, status)
   if status == C.CQ_OK then return end
   roll.phase = nil
   unstable.raise(roll, status)
 end
 
----Multiplies the adjoint of the live state by the decay of a control step, or cuts it at a window's end; exact
----gradients stay.
+---Multiplies the adjoint of the state that the engine is at by the decay of one control step, or cuts it at the end of
+---a window; does nothing for exact gradients.
 function Back:discount()
   if self.roll.is_exact then return end
   require_back(self.roll, C.cq_rollout_discount(self.roll.handle))
 end
 
----Reverses to state `step` in one call, unless that is live already. Adds the gradients of the signals on the way to
----grad_signals, and leaves those of forces of the last step in force_grad.
+---Reverses the engine to state `step` in one call, unless it is at that state. Adds the gradients of the signals on the
+---way to grad_signals, and leaves the gradients of the last step's forces in force_grad.
 function Back:reach(step)
   local roll = self.roll
   if roll.world.pieces > 1 then return self:reverse_engine_steps(step) end
@@ -114,8 +114,8 @@ function Back:reach(step)
   end
 end
 
--- Evaluates the forces of an engine step once more and passes their gradients (force_grad) back to `state`, before that
--- step in control step i, and to grad_signals.
+-- Adjoint of forces that are evaluated at an engine step of control step i: evaluates them again on `state`, before
+-- that step, and passes their gradients (force_grad) back to it and to grad_signals.
 local function forces_adj(self, i, state)
   local roll, inner = self.roll, tape.new()
   local signals = leaf(roll.keep:signals_at(i))
@@ -131,8 +131,8 @@ local function forces_adj(self, i, state)
   for k = 0, signals.count - 1 do to[k] = to[k] + from[k] end
 end
 
----Steps back over one control step engine step by engine step, since some forces are evaluated in each. held_grad: the
----sum of the gradients of forces that are held over the control step.
+---Reverses one control step, to state `step`, engine step by engine step, since some forces are evaluated at each.
+---held_grad becomes the sum of the gradients of forces that are constant over the control step.
 function Back:reverse_engine_steps(step)
   local roll, pieces = self.roll, self.roll.world.pieces
   local from, to = C.cq_rollout_at(roll.handle), step * pieces
@@ -167,7 +167,7 @@ end
 -- ---- the user's part ------------------------------------------------------------------------------------------------
 
 -- The adjoint of running, record and work of control step i: adds to the gradients of the state after it, and of its
--- signals. inner: the tape for them. Sets back.has_costs. Errors: another result than in the rollout.
+-- signals. inner: the tape for this; sets back.has_costs. Errors: another result than in the forward pass.
 local function after_step_adj(self, inner, i)
   self.at = i
   local signals = leaf(self.keep:signals_at(i))
@@ -189,8 +189,8 @@ local function after_step_adj(self, inner, i)
   for k = 0, signals.count - 1 do to[k] = to[k] + from[k] end
 end
 
--- Repeats the effort under a tape, and writes its gradient by all signals into back.grad_signals. Errors: it gives
--- another number than in the rollout.
+-- The adjoint of the effort: evaluates it again, and writes its gradient by all signals into back.grad_signals. inner:
+-- the tape for this. Errors: another number than in the forward pass.
 local function effort_adj(self, inner)
   local grad = self.wanted.effort
   if not grad then return end
@@ -203,8 +203,8 @@ local function effort_adj(self, inner)
   ffi.copy(self.back.grad_signals, signals.grad:data(), signals.count * DOUBLE)
 end
 
--- The gradients of hidden states that pass from control step i to the one before, with the factor of the adjoint of the
--- state. Multiplies the numbers of `grads`, a list of tensors or false, in place, and returns it.
+-- Applies decay and window of the adjoint to the gradients of hidden states (memories of observer and controller)
+-- between control step i and the step before: multiplies `grads`, a list of tensors or false, in place, and returns it.
 local function pass_hidden(self, grads, i)
   local factor = backward.factor(self, i)
   if factor == 1 then return grads end
@@ -215,9 +215,9 @@ local function pass_hidden(self, grads, i)
   return grads
 end
 
--- The adjoint of the script's part of control step i: calls observer, controller and forces once more on the state that
--- it began with, and passes gradients of signals back through them. Returns the list of gradients of the hidden state
--- before it, a tensor or false for each part. inner: the tape; grad_hidden: the list after the step.
+-- The adjoint of the Lua part of control step i: calls observer, controller and forces again on the state before it,
+-- and passes the gradients of signals and forces back through them. grad_hidden: gradients of the hidden state after
+-- it; returns those before it, both a list with a tensor or false for each part. inner: the tape for this.
 local function control_step_adj(self, inner, i, grad_hidden)
   if not self.controller and #self.forces == 0 then return grad_hidden end
   self.at = i
@@ -243,8 +243,8 @@ local function control_step_adj(self, inner, i, grad_hidden)
   return (i > 0 or self.continues) and pass_hidden(self, carried, i) or carried
 end
 
--- Passes the gradients of the initial memory of observer and controller, a list of tensors or false, back to the
--- parameters that it may depend on.
+-- The adjoint of the initial memories of observer and controller: passes their gradients, a list of tensors or false,
+-- back to parameters that these may depend on.
 local function start_adj(self, inner, grad_hidden)
   local any = false
   for _, grad in ipairs(grad_hidden) do any = any or grad end
@@ -254,11 +254,12 @@ local function start_adj(self, inner, grad_hidden)
   inner:backward(tree.flatten(start, "the hidden state"), grad_hidden)
 end
 
----Carries the gradients, in `wanted`, of running {steps, ...}, record {steps, ...}, effort and contact, and of readouts
----of the final state that have been added already, back to everything that the rollout depends on.
+---The backward pass of a rollout: carries the gradients in `wanted`, of running {steps, ...}, record {steps, ...},
+---effort, contact and work, and gradients that readouts of the final state have added before, back to everything that
+---the rollout depends on.
 ---@param self cq.Rollout
----@param wanted table<"running"|"record"|"effort"|"contact_rows"|"work_rows", cq.Tensor|false|nil>   and in hidden a list
----  of those of what observer and controller remember at the end
+---@param wanted table<"running"|"record"|"effort"|"contact_rows"|"work_rows", cq.Tensor|false|nil>   and `hidden`, a list
+---  of gradients by the final memories of observer and controller
 local function reverse(self, wanted)
   self:begin_adjoint()
   local back, inner, grad_hidden = back_of(self), tape.new(), wanted.hidden

@@ -26,7 +26,7 @@ backward.kinds = {
 }
 local spec = is.define("world:rollout: gradient", backward.kinds)
 
----Have two tables of gradient options the same numbers? nil: no options.
+---Are two tables of gradient options equal? nil: no options.
 ---@param a world.rollout.gradient.def?
 ---@param b world.rollout.gradient.def?
 ---@return boolean
@@ -37,7 +37,7 @@ function backward.are_same(a, b)
   return true
 end
 
----Control steps of a window; 0: none. Errors: no whole number of control steps.
+---A window of the adjoint, a time, in control steps; 0: none. Errors: no whole number of control steps.
 ---@param window number?
 ---@param world cq.World
 ---@param what string        for errors
@@ -47,8 +47,8 @@ function backward.window_steps(window, world, what)
   return control_steps(window, world, what .. ": window")
 end
 
----Sets what the backward pass of a rollout does in it (window, discount, is_exact, altered) and in the engine. Errors:
----unknown options; a window of no whole control steps.
+---Sets the gradient options of a rollout in it (window, discount, is_exact, altered) and in the engine.
+---Errors: unknown options; a window of no whole control steps.
 ---@param self cq.Rollout
 ---@param given world.rollout.gradient.def?
 function backward.apply(self, given)
@@ -62,7 +62,8 @@ function backward.apply(self, given)
     clip), "world:rollout: gradient")
 end
 
----The factor by which the adjoint of the state is multiplied between control step i and the one before it.
+---The factor on the adjoint of the state between control step i, from 0, and the step before it: the decay, or 0 where
+---a window ends.
 ---@param self cq.Rollout
 ---@param i integer
 ---@return number
@@ -70,7 +71,7 @@ function backward.factor(self, i)
   return self.window > 0 and i > 0 and i % self.window == 0 and 0 or self.discount
 end
 
----Norms of the adjoint of the state after each control step, as the last backward pass had them.
+---Norms of the adjoint of the state after each control step, from the last backward pass.
 ---@param self cq.Rollout
 ---@return cq.Tensor     {steps} or {steps, batch}
 function backward.norms(self)

@@ -25,10 +25,10 @@ local DOUBLE = ffi.sizeof "double"
 
 local contact = {}
 
--- Numbers of one contact in the engine's row.
+-- The number of values in one row of contact: of one wall or one group of pins.
 local function width_of(world) return C.cq_contact_width(world.dim) end
 
--- Contact results from the engine's rows {..., width} of walls: { impulse {..., dim}, normal {...}, tangential {...,
+-- Names the values of walls in the engine's rows {..., width}: { impulse {..., dim}, normal {...}, tangential {...,
 -- dim}, center {..., dim} of pressure, 0 where normal is 0 }.
 local function parts(rows, dim)
   local normal = rows:slice(dim + 1, dim + 1, -1):squeeze(-1)
@@ -50,11 +50,11 @@ end
 -- The number of the engine's rows for a world: one for each wall, then one for each group of pins, at least one.
 local function rows_of(world) return #world.walls + math.max(1, #world.layout.pin_groups) end
 
--- How many numbers the engine gives for a control step: those of all rows of all scenes.
+-- The number of contact values of one control step, in all rows of all scenes.
 local function step_size(roll) return roll.batch * rows_of(roll.world) * width_of(roll.world) end
 
--- Writes the engine's contact rows of `count` control steps from `first` on to out, double {count, batch, rows, width}.
--- The engine may have made a control step in pieces, whose rows are summed.
+-- Writes the engine's contact rows of `count` control steps, from `first` on, to out, double {count, batch, rows,
+-- width}. If a control step is several engine steps (world.pieces), their rows are summed.
 local function sum_pieces(roll, first, count, out)
   local size, pieces = step_size(roll), roll.world.pieces
   local from = C.cq_rollout_contact(roll.handle) + first * pieces * size
@@ -66,8 +66,7 @@ local function sum_pieces(roll, first, count, out)
   end
 end
 
--- Adjoint of sum_pieces: adds the gradient of each sum, double {count, batch, rows, width}, to all of its pieces in the
--- engine.
+-- Adjoint of sum_pieces: adds the gradient of each sum, double {count, batch, rows, width}, to all its engine steps.
 local function add_pieces(roll, first, count, grad)
   local size, pieces = step_size(roll), roll.world.pieces
   local all = ffi.new("double[?]", count * pieces * size)
@@ -77,7 +76,7 @@ local function add_pieces(roll, first, count, grad)
   engine.check(C.cq_rollout_contact_adjoint(roll.handle, first * pieces, count * pieces, all), "world:rollout")
 end
 
----All that the engine has written {steps, batch, rows, width}, without the batch if there is none.
+---All contact values of a rollout {steps, batch, rows, width}, without the batch if there is none.
 ---@param roll cq.Rollout
 ---@return cq.Tensor
 function contact.rows(roll)
@@ -88,8 +87,8 @@ function contact.rows(roll)
   return out
 end
 
----Forces and torques on each wall and each group of pinned particles, from the engine's rows; fields are nil where the
----world has no walls or no pins.
+---Impulses of each wall and each group of pinned particles, from all contact rows; fields are nil where the world has
+---no walls or no pins.
 ---@param rows cq.Tensor     of contact.rows
 ---@param world cq.World
 ---@return cq.Contact
@@ -103,7 +102,7 @@ function contact.of(rows, world)
   return out
 end
 
--- The row of a pinned group in the table of impulses, from 0; nil: the name is none. which: a cq.Group or a name.
+-- The row of a pinned group among the contact rows, from 0; nil: no group has this name. which: a cq.Group or a name.
 -- Errors: several robots have the name.
 local function find_group(world, which)
   local name, robot, found = which, nil, nil
@@ -122,7 +121,7 @@ local function find_group(world, which)
   return found
 end
 
--- Raises the error of a wall or a pinned group that the world does not have, with the names that there are.
+-- Raises the error for a wall or pinned group that the world does not have, with the names that it has.
 local function missing(world, which)
   local walls, names, groups = world.walls, {}, {}
   for _, wall in ipairs(walls) do
@@ -141,7 +140,8 @@ local function missing(world, which)
     by_group, text.describe(which))
 end
 
--- The first and the last row of contacts, from 0, that belong to a wall or to pins. Errors: no such wall or pins.
+-- The first and the last contact row, from 0, of a wall or a pinned group, or of all pins ("pins"). Errors: no such
+-- wall or pins.
 local function find(world, which)
   local walls = world.walls
   if which == "pins" then
@@ -159,9 +159,9 @@ end
 -- The adjoint of contact.read: adds the gradient of its rows to the rollout.
 local function read_back(node, gradient) node.a:contact_adjoint(node.extra, gradient) end
 
----The impulse, its normal and tangential parts and its center, that a wall or pins gave in the control step before a
----state. Errors: the rollout was not given contact = true; the first state, before which no step was made; no such
----wall.
+---The impulse that a wall or pins gave in the control step before a state, with its normal and tangential parts and
+---its center; for state:contact. Errors: the rollout was made without contact = true; the first state, before which no
+---step was made; no such wall.
 ---@param state cq.State
 ---@param which any
 function contact.read(state, which)
@@ -189,8 +189,8 @@ function contact.read(state, which)
   return parts(out:squeeze(-2), world.dim)
 end
 
----Adds the gradient of some rows of a control step to the adjoint of the rollout. gradient: double {batch, count,
----width}.
+---Adds the gradient of `count` rows of one control step to the adjoint of the rollout. at: control step and first row,
+---both from 0; gradient: double {batch, count, width}.
 ---@param roll cq.Rollout
 ---@param at { step: integer, row: integer, count: integer }
 ---@param gradient ffi.cdata*

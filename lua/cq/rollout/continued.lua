@@ -14,9 +14,9 @@ local C = engine.C
 
 local continued = {}
 
--- Raises an error if def.scenes has another count than the batch, or the number of a scene that the state in `from`
--- does not have. `scenes` has, for each scene of the batch, the scene that it continues, from 1; 0 for one that begins
--- with the robot's values.
+-- Raises an error if def.scenes does not fit: another count than the batch, or the number of a scene that the state
+-- `from` does not have. def.scenes has, for each scene of the batch, the scene of `from` that it continues, from 1; 0
+-- for one that begins with the robot's values.
 local function check_scenes(from, def)
   if def.batch and def.batch ~= #def.scenes then
     is.fail("world:rollout: scenes has %s, the batch has %d", text.count(#def.scenes, "number"), def.batch)
@@ -28,8 +28,9 @@ local function check_scenes(from, def)
   end
 end
 
----Takes what a definition leaves out from the rollout of its state: the batch, and the robots. Errors: a state of
----another world, of another batch, or not the final one of its rollout; `scenes` without `from`.
+---Completes the definition of a rollout that continues a state: the batch and the robots that it leaves out are those
+---of the state's rollout. Errors: a state of another world, of another batch, or not the final one of its rollout;
+---`scenes` without `from`.
 ---@param world cq.World
 ---@param def table            of world:rollout
 function continued.inherit(world, def)
@@ -62,9 +63,9 @@ function continued.inherit(world, def)
   if def.scenes then def.robot = rollout_fields.of_scenes(world, def.robot, def.scenes) end
 end
 
--- The memory of the observer or controller at the end of the previous rollout, if it is the same object. name:
--- "observer" or "controller". nil: it is another, or had none. Errors: a memory by scenes where scenes are chosen; an
--- acceleration that would need the velocity before.
+-- The memory of the observer or controller (`name`) at the end of the rollout that is continued, if this rollout has
+-- the same object. nil: another object, or no memory. Errors: a memory with a row for each scene where scenes are
+-- chosen; an acceleration that would need the velocity before.
 local function memory_of(self, def, name)
   local before = def.from.roll.carried
   if def[name] == nil or before[name] ~= def[name] then return nil end
@@ -79,8 +80,8 @@ local function memory_of(self, def, name)
   return memory
 end
 
----Makes a rollout the continuation of def.from, before its first control step: sets continues and walls_before. Does
----nothing without def.from.
+---Makes a rollout the continuation of def.from, before its first control step: sets self.continues and
+---self.walls_before. Does nothing without def.from.
 ---@param self cq.Rollout
 ---@param def table            of world:rollout
 function continued.prepare(self, def)
@@ -107,8 +108,7 @@ local function source_of(self)
   return from
 end
 
----Puts the engine into the first state of a rollout: that of its robots, or of the rollout that it goes on from.
----Returns a cq_status.
+---Sets the engine to the first state of a rollout: that of its robots, or of the rollout that it continues.
 ---@param self cq.Rollout
 ---@return integer status     cq_status
 function continued.begin(self)
@@ -116,8 +116,8 @@ function continued.begin(self)
   return C.cq_rollout_begin_from(self.handle, source_of(self).roll.handle, self.continues.scenes)
 end
 
----A new definition of a rollout, to run it again for its states: without running, effort, record and work, which only
----cost time.
+---A new definition by which a rollout can be simulated again for its states: without running, effort, record and work,
+---which only cost time.
 ---@param self cq.Rollout
 ---@return table
 function continued.again(self)
@@ -127,8 +127,8 @@ function continued.again(self)
   return fields
 end
 
----Passes the adjoint of the first state to the rollout before, where that is differentiable; then no gradient of the
----robot's start comes of it.
+---Passes the adjoint of the first state to the rollout that is continued, if it is differentiable. The robots' initial
+---state then gets no gradient.
 ---@param self cq.Rollout
 function continued.pass_adjoint(self)
   if not self.continues then return end
@@ -142,13 +142,13 @@ function continued.pass_adjoint(self)
   engine.check(C.cq_rollout_pass_adjoint(self.handle, before.handle, scenes), "world:rollout")
 end
 
--- A copy of a hidden state, nested tables, in which tensors carry no gradient.
+-- A copy of a hidden state (memories of observer and controller, nested tables) whose tensors carry no gradient.
 local function detached(hidden)
   return tree.map(hidden, "the hidden state", function(tensor) return tensor:detach():copy() end)
 end
 
----Makes a rollout without control steps drop its reference to the rollout before, and take over copies of its memories
----and of its shapes at rest, without gradients.
+---Makes a rollout without control steps independent of the rollout `before` that it continues: drops the reference,
+---and copies memories and undeformed shapes without gradients.
 ---@param self cq.Rollout
 ---@param before cq.Rollout
 function continued.forget(self, before)
@@ -161,8 +161,8 @@ function continued.forget(self, before)
   end
 end
 
----What a rollout that goes on from this one takes over: observer, controller and their memories at the end, without
----gradients. Fields: observer, controller, hidden, and unseen: "observer" if the engine kept its last velocity.
+---What a rollout that continues this one takes over: { observer, controller, hidden: their memories at the end without
+---gradients, unseen: "observer" if its last velocity is only known to the engine }.
 ---@param self cq.Rollout
 ---@param hidden table         after the last control step
 ---@param def table            of world:rollout

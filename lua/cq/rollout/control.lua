@@ -22,7 +22,7 @@ function control.is_by_scene(tensor, roll) return roll.batched and tensor.rank =
 ---Has a tensor one number, or one for each scene of a rollout's batch?
 function control.is_scalar(tensor, roll) return tensor.count == 1 or control.is_by_scene(tensor, roll) end
 
--- Puts the batch, if there is one, in front of a shape, in place; returns the shape.
+-- Inserts the batch, if there is one, as the first dimension of a shape, in place; returns the shape.
 local function by_scene(roll, shape)
   if roll.batched then table.insert(shape, 1, roll.batch) end
   return shape
@@ -43,8 +43,8 @@ function control.prepare(self, def)
   if self.controller and self.controller.check_rollout then self.controller:check_rollout(self) end
 end
 
----The hidden state { observer, controller } that the first control step begins with: memories of a rollout before, or
----of the start methods; nil for what has none.
+---The hidden state { observer, controller } before the first control step: memories from the rollout that is
+---continued, or from the start methods; nil for one without memory.
 function control.start(self)
   local memory = self.continues and self.continues.memory or {}
   local hidden = { observer = memory.observer, controller = memory.controller }
@@ -61,26 +61,25 @@ function control.start(self)
   return hidden
 end
 
--- Does the observer want to see states for itself, to learn from them, even where the controller does not need it?
+-- Must the observer see every state in order to learn from it, even if the controller needs no observation?
 local function collects(observer)
   return observer ~= nil and observer.family == "autoencoder" and observer.collect > 0
 end
 
----Is nothing of the state needed to drive the robots, so that all signals are known before the first control step? Not
----if a user has put an act of his own in the place of a controller's.
+---Are all signals known before the first control step, because nothing that drives the robots reads the state? Not if
+---a user has replaced a controller's act.
 function control.is_blind(self)
   if #self.forces > 0 or collects(self.observer) then return false end
   if self.controller then return self.controller.blind == true and rawget(self.controller, "act") == nil end
   return self.observer == nil
 end
 
----Does observer or controller carry anything to the next step?
+---Does observer or controller carry a memory to the next control step?
 function control.carries(hidden) return hidden.observer ~= nil or hidden.controller ~= nil end
 
 -- ---- signals --------------------------------------------------------------------------------------------------------
 
--- Returns a tensor of signals, or of what `noun` names; raises an error, with its number in a row, if one is not
--- finite.
+-- Returns a tensor of signals, or of observations (`noun`); raises an error with the first number that is not finite.
 local function check_finite(values, noun)
   if values:finite() then return values end
   local data, at = values:data(), 0
@@ -90,7 +89,7 @@ local function check_finite(values, noun)
   is.fail("%s %d is %s; %ss must be finite", noun, at % width + 1, text.number(data[at]), noun)
 end
 
----Raises the controller's error if the signals that were kept of control step i are not finite.
+---Raises the controller's error if the kept signals of control step i are not finite.
 function control.require_finite(self, i)
   if i >= self.steps then return end
   self.at, self.phase = i, "the controller"
@@ -98,8 +97,8 @@ function control.require_finite(self, i)
   self.phase = nil
 end
 
--- Checks what a controller has returned for an observation, and gives it as {signals} or {batch, signals}. Errors:
--- another shape; not finite. observation: a tensor or nil, for errors.
+-- Checks the signals that a controller returned, and returns them as {signals} or {batch, signals}. Errors: another
+-- shape; not finite. observation: what it was given, for errors.
 local function check_signals(self, signals, observation)
   local k, batch, batched = self.signal_count, self.batch, self.batched
   local is_row = T.is_tensor(signals) and signals.rank == 1 and signals.count == k
@@ -130,8 +129,8 @@ local function wants_velocity(f)
   return info.isvararg or (info.nparams or 4) >= 4
 end
 
--- Forces of one force actuator {batch, k, dim} by its signals; without the batch where there is none. Errors: another
--- shape; not finite. force: an entry of layout.force.actuators.
+-- Forces of one force actuator {k, dim} or {batch, k, dim} on its k particles. Errors: another shape; not finite.
+-- force: an entry of layout.force.actuators.
 local function force_of(force, signals, state)
   local own
   if force.signals > 0 then own = signals:slice(force.first + 1, force.first + force.signals, -1) end
@@ -151,8 +150,8 @@ local function force_of(force, signals, state)
   return f
 end
 
----The signals {signals} or {batch, signals} that observer and controller give for a state, zeros without a controller,
----and their memories after it. Errors: numbers that are not finite, or of another shape.
+---Asks observer and controller for the signals in a state, zeros without a controller; and their memories after it.
+---Errors: numbers that are not finite, or of another shape.
 ---@return cq.Tensor signals         {signals} or {batch, signals}
 ---@return table hidden        for the next step
 function control.answer(self, state, hidden)
@@ -174,7 +173,7 @@ function control.answer(self, state, hidden)
   return signals, after
 end
 
----One control step in Lua, on the tape if one records.
+---The Lua part of one control step: signals, memories and forces in a state, on the tape if one records.
 ---@return cq.Tensor signals         {signals} or {batch, signals}
 ---@return table hidden        for the next step
 ---@return cq.Tensor[] forces  of each force actuator
@@ -183,8 +182,8 @@ function control.step(self, state, hidden)
   return signals, after, control.forces(self, state, signals)
 end
 
----Forces of each actuator. begun: forces at the beginning of the control step; with them only the actuators of every
----engine step are asked again.
+---Forces of each force actuator in a state. begun: their forces at the beginning of the control step; with them only
+---actuators that act on every engine step are called again.
 ---@param signals cq.Tensor
 ---@param begun? cq.Tensor[]
 ---@return cq.Tensor[]
@@ -198,8 +197,8 @@ function control.forces(self, state, signals, begun)
   return forces
 end
 
----The user's cost of all signals {steps, signals} or {steps, batch, signals}. Errors: it gives no number, or not one
----for each scene.
+---The user's cost of all signals {steps, signals} or {steps, batch, signals}. Errors: the user's function returns no
+---number, or not one for each scene.
 ---@return cq.Tensor           one number, or {batch}
 function control.effort(self, signals)
   self.phase, self.at = "effort", nil
@@ -223,8 +222,8 @@ end
 local Keep = {}
 Keep.__index = Keep
 
----A new store for one run of a rollout: the signals of all control steps, and, if the run is differentiable, the forces
----and hidden states that the backward pass reads beside the engine's memo. Nothing of the rollout is changed.
+---A new store for one run of a rollout: the signals of all control steps and, if the run is differentiable, the forces
+---and hidden states that the backward pass needs beside the engine's memo. Does not change the rollout.
 ---@param self cq.Rollout
 ---@param differentiable boolean
 ---@return cq.Keep
@@ -246,10 +245,10 @@ function control.keep(self, differentiable)
   return setmetatable(out, Keep)
 end
 
--- A tensor without its history.
+-- A tensor without gradient history.
 local function plain(tensor) return tensor:detach() end
 
----Keeps the hidden state that control step i begins with, without history, if there is any and the run is
+---Keeps the hidden state before control step i, without gradient history, if there is any and the run is
 ---differentiable.
 function Keep:save_hidden(i, hidden)
   if self.differentiable and control.carries(hidden) then
@@ -257,7 +256,7 @@ function Keep:save_hidden(i, hidden)
   end
 end
 
----Keeps signals {signals} or {batch, signals} of control step i, and the list of forces at its beginning.
+---Keeps the signals {signals} or {batch, signals} of control step i, and the list of forces at its beginning.
 function Keep:save(i, signals, forces)
   local count = self.batch * self.width
   if count > 0 then ffi.copy(self.signals + i * count, signals:data(), count * DOUBLE) end
@@ -265,7 +264,7 @@ function Keep:save(i, signals, forces)
   self:save_forces(i * self.pieces, forces)
 end
 
----Sums the forces of all actuators on their particles, for an engine step. forces: a list of tensors, one for each
+---Sums the forces of all actuators on each particle, for engine step `step`. forces: a list of tensors, one for each
 ---actuator.
 function Keep:save_forces(step, forces)
   if not self.f then return end
@@ -285,8 +284,8 @@ function Keep:save_forces(step, forces)
   end
 end
 
----Gradients of each actuator's forces {count, dim} or {batch, count, dim}, from the engine's, double {batch, force
----particles, dim}.
+---The adjoint of save_forces: gradients of each actuator's forces {count, dim} or {batch, count, dim}, from the
+---engine's gradient, double {batch, force particles, dim}.
 ---@return cq.Tensor[]
 function Keep:spread_forces(grad)
   local out = {}
@@ -306,7 +305,7 @@ function Keep:spread_forces(grad)
   return out
 end
 
----Signals of the stress actuators for the engine, with scale and shift: double {count, batch, stresses} at `count`
+---The signals of the engine's stress actuators, with their scale and shift: double {count, batch, stresses} at `count`
 ---engine steps from `step` on, in a buffer that the next call overwrites.
 function Keep:engine_signals(step, count)
   local stresses, rows = self.stresses, count * self.batch
@@ -326,8 +325,8 @@ function Keep:engine_signals(step, count)
   return out
 end
 
----Adds the engine's gradient of its signals at one control step, double {batch, stresses}, to that of the controller's,
----double {batch, signals}, in place.
+---The adjoint of engine_signals at one control step: adds the engine's gradient, double {batch, stresses}, to the
+---gradient of the controller's signals, double {batch, signals}, in place.
 function Keep:add_signals(grad, engine_grad)
   local count = #self.stresses
   for b = 0, self.batch - 1 do
@@ -339,8 +338,8 @@ function Keep:add_signals(grad, engine_grad)
   end
 end
 
----Pointer to the forces, double {batch, force particles, dim}, at an engine step; nil without force actuators. Forward
----only, all steps share one.
+---Pointer to the forces, double {batch, force particles, dim}, at an engine step; nil without force actuators. If the
+---run is not differentiable, all steps share one buffer.
 function Keep:engine_forces(step)
   if not self.f then return nil end
   return self.f + (self.differentiable and step or 0) * self.batch * self.force_width

@@ -13,8 +13,8 @@ EnginePolicy.__index = EnginePolicy
 
 local engine_policy = {}
 
--- Fills layer k of the engine's network with copies of weights and biases, since the user may change them before the
--- backward pass reads them, and makes zeros for their gradients (self.given[k]). layer: { w, b, activation }.
+-- Sets layer k of the engine's network to copies of weights and biases, since the user may change them before the
+-- backward pass reads them, and to zeros for their gradients, all kept in self.given[k]. layer: { w, b, activation }.
 local function fill_layer(self, k, layer)
   local w, b = layer.w:detach():copy(), layer.b:detach():copy()
   local grad_w, grad_b = T.zeros(w:shape()), T.zeros(b:shape())
@@ -24,7 +24,7 @@ local function fill_layer(self, k, layer)
   self.given[k] = { w = layer.w, b = layer.b, grad_w = grad_w, grad_b = grad_b, kept = { w, b } }
 end
 
--- Fills in which output of the network each signal of the engine takes, with scale and shift. stresses: list of {
+-- Sets for each signal of the engine which output of the network it takes, with scale and shift. stresses: a list of {
 -- signal, scale, shift }.
 local function fill_signals(self, stresses)
   local count = #stresses
@@ -36,12 +36,12 @@ local function fill_signals(self, stresses)
   self.def.output, self.def.scale, self.def.shift = self.output, self.scale, self.shift
 end
 
--- How many numbers a readout of the observer has; 0 without a readout.
+-- The number of values in a readout of the observer; 0 without a readout.
 local function width_of(world, readout)
   return readout and tonumber(C.cq_readout_count(world.handle, readout.def)) or 0
 end
 
----The observer and controller in a form that the engine can run by itself; nil: it cannot.
+---A rollout's observer and controller in a form that the engine evaluates by itself; nil: they have none.
 ---@param roll cq.Rollout
 ---@return cq.EnginePolicy?
 function engine_policy.of(roll)
@@ -66,14 +66,15 @@ function engine_policy.of(roll)
   return self
 end
 
----Makes `count` control steps from `first` on; writes the controller's outputs to the kept signals of the rollout.
+---Makes `count` control steps from `first` on, in which the engine evaluates the policy; writes the controller's
+---outputs to the rollout's kept signals.
 ---@return integer status     cq_status
 function EnginePolicy:forward(roll, first, count)
   local outputs = roll.keep.signals + first * roll.batch * roll.signal_count
   return C.cq_rollout_run_policy(roll.handle, self.def, count, outputs)
 end
 
----Clears the gradients of weights and biases, before the first control step goes backward.
+---Clears the gradients of weights and biases at the beginning of a backward pass.
 function EnginePolicy:begin_adjoint()
   for _, layer in ipairs(self.given) do
     ffi.fill(layer.grad_w:data(), layer.grad_w.count * 8)
@@ -81,14 +82,15 @@ function EnginePolicy:begin_adjoint()
   end
 end
 
----Takes the last `count` control steps before the live state backward, and adds to the gradients of weights and biases.
----@param grad ffi.cdata*?     double {count, batch, signals}: what reaches the signals from elsewhere
+---Reverses the last `count` control steps before the engine's present state, and adds to the gradients of weights and
+---biases.
+---@param grad ffi.cdata*?     double {count, batch, signals}: gradient of the signals by costs in Lua
 ---@return integer status     cq_status
 function EnginePolicy:adjoint(roll, count, grad)
   return C.cq_rollout_run_policy_adjoint(roll.handle, self.def, count, grad)
 end
 
----Adds the gradients of weights and biases to those of the user's tensors, after the last control step went backward.
+---Adds the gradients of weights and biases to the user's tensors, at the end of a backward pass.
 function EnginePolicy:end_adjoint()
   for _, layer in ipairs(self.given) do
     layer.w:accumulate(layer.grad_w)

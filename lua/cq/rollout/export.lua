@@ -54,7 +54,7 @@ end
 
 -- ---- over time ------------------------------------------------------------------------------------------------------
 
--- A list { name, which } of what an export gives centre and velocity of: each robot and its groups.
+-- A list { name, which } of the bodies whose centre and velocity an export of a table has: each robot, and its groups.
 local function followed(world)
   local list = {}
   for k, robot in ipairs(world.robots) do
@@ -70,8 +70,8 @@ end
 local readouts = { { method = "center", unit = "length", ending = "" }, { method = "velocity", unit = "length/time",
   ending = "velocity_" } }
 
--- The columns, a list of { name, unit, values } without values yet, of time and of the centres and velocities of bodies
--- and groups; and a function add(state) that appends a row to them.
+-- The columns of a table of time, centres and velocities: a list of { name, unit, values }, with empty values; and a
+-- function add(state) that appends a row to them.
 local function trajectory(world)
   local list, readers = { { name = "time", unit = "time", values = {} } }, {}
   for _, one in ipairs(followed(world)) do
@@ -106,12 +106,12 @@ local function series_of(roll)
   return found
 end
 
--- Appends the series of series_of, which are by control step, to columns, as a value for each row. interval: control
--- steps between rows.
+-- Appends columns of signals and wall forces to `list`. series: what series_of returns, by control step; interval:
+-- control steps between rows.
 local function add_series(list, series, interval, dim)
   local taken, rows = {}, #list[1].values
   for _, column in ipairs(list) do taken[column.name] = true end
-  -- adds a column; a name that is taken gets a number
+  -- Adds a column with values value(control step); a name that is taken gets a number.
   local function add(name, unit, value)
     local own, count = name, 1
     while taken[own] do
@@ -137,8 +137,8 @@ end
 
 -- ---- writing --------------------------------------------------------------------------------------------------------
 
--- Writes all frames of a rollout into one table. Returns the path and the number of rows. simulate: runs the rollout
--- with an on_step.
+-- Simulates, and writes all frames as rows of one table. Returns the path and the number of rows. simulate(on_step):
+-- runs the rollout.
 local function export_table(what, def, simulate, world)
   local list, read = trajectory(world)
   local roll = simulate(function(state)
@@ -149,7 +149,8 @@ local function export_table(what, def, simulate, world)
   return def.path, #list[1].values
 end
 
--- A function of a state that returns a frame, as particles or a surface. The surfaces are laid out at the first state.
+-- A function of a state that returns a frame for a file, of particles or surfaces as def.as says. Surfaces are
+-- triangulated at the first state.
 local function reader_of(what, def)
   if def.as == "particles" then return function(state) return frame.particles(state, def) end end
   local skins
@@ -159,8 +160,8 @@ local function reader_of(what, def)
   end
 end
 
--- Writes a file for each frame of a rollout, or one that moves. Returns the path, of the file or of the list of files,
--- and the number of frames.
+-- Simulates, and writes a file for each frame, or one file of all if the format can hold moving bodies. Returns the
+-- path, of the file or of the list of files, and the number of frames.
 local function export_frames(what, def, simulate)
   local format, frames, count = def.written, {}, 0
   local read = reader_of(what, def)
@@ -177,7 +178,7 @@ local function export_frames(what, def, simulate)
   return def.path, count
 end
 
----Simulates and writes all frames, and prints the path. Sets def.interval, if it is not given. Errors: more frames than
+---Simulates, writes all frames, and prints the path. Sets def.interval, if it is not given. Errors: more frames than
 ---the format takes; an interval longer than the rollout.
 ---@param what string
 ---@param def rollout.export.def     planned
@@ -202,7 +203,7 @@ function out.frames(what, def, world, steps, simulate)
   return path
 end
 
----Does the format of an export hold forces of walls, and has the world walls?
+---Will an export hold forces of walls: does its format have them, and the world walls?
 ---@param def rollout.export.def
 ---@param world cq.World
 ---@return boolean
@@ -214,8 +215,9 @@ end
 
 local spec = is.define("rollout:export", out.fields {})
 
----rollout:export: repeats the rollout and writes its frames: a file for each, or one of all where the format has that.
----Errors: a batch; a format or quantities that there are not; a path that cannot be written.
+---rollout:export: simulates the rollout again and writes its frames, a file for each or one of all, as the format has
+---it.
+---Errors: a batch; an unknown format or quantity; a path that cannot be written.
 ---@param roll cq.Rollout
 ---@param options rollout.export.def
 ---@return string path

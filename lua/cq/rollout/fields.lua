@@ -17,8 +17,8 @@ local fields = {}
 
 -- ---- the robots of a rollout ----------------------------------------------------------------------------------------
 
----For each robot of the world, the variant of it that was given, or itself. Errors: a variant of a robot that is not in
----the world, or two of one.
+---For each robot of the world, the given variant of it, or the robot itself. Errors: a variant of a robot that is not
+---in the world, or two of one.
 ---@param world cq.World
 ---@param given? cq.Robot|cq.Robot[]
 ---@return cq.Robot[]
@@ -40,8 +40,8 @@ function fields.bodies(world, given)
   return out
 end
 
--- The first scene's robot number k if all variants share its value of a field; nil: they differ, or none has one.
--- variants: of each scene the robots.
+-- The first scene's variant of robot k, if all scenes share one value of the field `name`; nil: they differ, or none
+-- has a value. variants: for each scene its list of robots.
 local function shared_value(variants, k, name)
   local first = variants[1][k].values and variants[1][k].values[name]
   for scene = 2, #variants do
@@ -51,8 +51,8 @@ local function shared_value(variants, k, name)
   return first and variants[1][k]
 end
 
--- The robot `own` with the values of the k-th robot of each scene's variant: one for all where they share it, else
--- stacked with the scene as first dimension. Returns own if no variant has values.
+-- Robot `own` with the values of its variants (the k-th robot of each scene): a value that all share once, others
+-- stacked with the scene as first dimension. Returns own if no variant has values. what: the caller, for errors.
 local function stacked(own, variants, k, what)
   local out = {}
   for _, entry in ipairs(field.of_robot) do
@@ -71,10 +71,10 @@ local function stacked(own, variants, k, what)
   return next(out) and own:with(out) or own
 end
 
----The list of robots of a batch, from a variant of each robot for each scene; their values differ by scene where the
----variants do.
+---The list of robots for a batch whose scenes have different variants: each robot once, with values by scene where its
+---variants differ.
 ---@param world cq.World
----@param variants cq.Robot[][]     of each scene the robots, as bodies gives them
+---@param variants cq.Robot[][]     for each scene its robots, from fields.bodies
 ---@param what string               for errors
 ---@return cq.Robot[]
 function fields.stack(world, variants, what)
@@ -87,11 +87,12 @@ function fields.stack(world, variants, what)
   return out
 end
 
----The robots of a rollout as those of another one, each of whose scenes has the values of one scene of the first.
+---The robots of a rollout whose scenes continue chosen scenes of an earlier one: each scene gets the values of the
+---scene that it continues.
 ---Errors: a scene that begins anew (0) where values differ by scene.
 ---@param world cq.World
----@param given cq.Robot|cq.Robot[]|nil   of the first rollout
----@param scenes integer[]                of each scene of the other: the scene of the first, from 1
+---@param given cq.Robot|cq.Robot[]|nil   of the earlier rollout
+---@param scenes integer[]                for each new scene the earlier scene, from 1
 ---@return cq.Robot[]
 function fields.of_scenes(world, given, scenes)
   local out = fields.bodies(world, given)
@@ -115,7 +116,7 @@ function fields.of_scenes(world, given, scenes)
   return out
 end
 
--- Has a value the scene dimension in front of its `rank` others? Errors: its size is not the batch.
+-- Has a value the scene as its first dimension, beside `rank` others? Errors: its size is not the batch.
 local function is_batched(tensor, rank, batch, what)
   if tensor.rank == rank then return false end
   if tensor:size(1) ~= batch then
@@ -124,8 +125,8 @@ local function is_batched(tensor, rank, batch, what)
   return true
 end
 
--- The values of all robots, a list of tensors, as one tensor {n, ...}; repeated over scenes if any of them differs by
--- scene. Returns it, and whether it has the dimension of scenes in front.
+-- The values of all robots, a list of tensors, concatenated to one tensor {n, ...} or {batch, n, ...}; a value without
+-- scenes is repeated if another one has scenes. rank: without scenes. Also returns whether it has scenes.
 local function join(parts, rank, batch, what)
   local any = false
   for _, part in ipairs(parts) do any = is_batched(part, rank, batch, what) or any end
@@ -145,8 +146,8 @@ end
 
 -- ---- particles ------------------------------------------------------------------------------------------------------
 
--- The values of a field of all particles, where any robot of the list has set it, and whether the dimension of scenes
--- stands in front; nil: none has.
+-- The values of a field of all particles, {n, ...} or {batch, n, ...}, if any robot of the list has set it; nil: none
+-- has. Also returns whether its first dimension is the scene.
 local function gather(world, list, entry, batch)
   local parts, any = {}, false
   for k in ipairs(world.robots) do
@@ -158,8 +159,8 @@ local function gather(world, list, entry, batch)
   return join(parts, 1 + entry.rank, batch, entry.name)
 end
 
--- The masses {n} or {batch, n} that follow from density and volume where a robot has set either, and whether the
--- dimension of scenes stands in front; nil: none has.
+-- The masses {n} or {batch, n} that follow from density and volume, if a robot has set either; nil: none has. Also
+-- returns whether the first dimension is the scene.
 local function masses(world, list, _, batch)
   local given, any, parts = {}, false, {}
   for k in ipairs(world.robots) do
@@ -173,8 +174,8 @@ local function masses(world, list, _, batch)
   return join(parts, 1, batch, "density")
 end
 
--- For each actuation entry of a robot, in the engine's order, the place from 1 in its flattened weight tensor {n,
--- signals}; a list that is made once.
+-- For each actuation entry (a particle of an actuator) of a robot, in the engine's order, its position, from 1, in the
+-- robot's flattened weight tensor {n, signals}. The list is made once.
 local function entry_index(own)
   if own.entry_index then return own.entry_index end
   local index = {}
@@ -188,8 +189,8 @@ local function entry_index(own)
   return index
 end
 
--- Actuation weights of all robots' particles in the engine's order; and whether the dimension of scenes stands in
--- front; nil: none was given. Errors: a robot's actuators need weights and it has none.
+-- Actuation weights of all robots' particles in the engine's order, {entries} or {batch, entries}; nil: none was given.
+-- Also returns whether the first dimension is the scene. Errors: a robot whose actuators need weights has none.
 local function weights(world, list, _, batch)
   local parts, any = {}, false
   for k, own in ipairs(world.robots) do
@@ -218,8 +219,8 @@ end
 
 -- ---- the world ------------------------------------------------------------------------------------------------------
 
--- A value of the world of the shape `shape`, from one of that shape or of `least`, or of either with the batch in
--- front; and whether it has the batch in front. batch: nil without one. Errors: another shape.
+-- A value of the world in its full shape, from a value of that shape or of the shape `least` (one for all walls), each
+-- also with the batch before it; and whether it has the batch. batch: nil without one. Errors: another shape.
 local function spread_world(value, shape, least, batch, what)
   if type(value) ~= "number" and type(value) ~= "table" then
     is.fail("world:rollout: %s must be a number, a list or a tensor, got %s", what, text.describe(value))
@@ -272,8 +273,8 @@ local function require_friction(world)
     table.concat(kinds, ", "))
 end
 
--- The value of a field of the world or its walls in a rollout's definition. Returns it as {dim} or {walls, dim}, and
--- whether a dimension of scenes stands in front; nil: it is not given.
+-- The value of a field of the world or its walls in a rollout's definition, {dim} or {walls, dim}; nil: it is not
+-- given. Also returns whether it has the scene as first dimension.
 local function of_world(world, def, entry)
   local value, walls = def[entry.name], #world.walls
   if value == nil then return end
@@ -289,10 +290,10 @@ local function of_world(world, def, entry)
   return tensor, per_scene
 end
 
----All that a rollout sets, by the names of fields, without those that nobody gives: fields of the world and its walls
+---All field values that a rollout sets, by name, without fields that nobody gives: fields of the world and its walls
 ---come from def, all others from the robots. Errors: values of a wrong shape or batch, not finite or out of bounds;
----fields of walls in a world without such walls; an actuator that needs weights and has none; a start outside the world
----or in a wall.
+---fields of walls in a world without such walls; an actuator that needs weights and has none; a start outside the
+---world or in a wall.
 ---@param world cq.World
 ---@param def { batch: integer? }    and the fields of the world by their names
 ---@param list cq.Robot[]            from bodies
@@ -313,14 +314,13 @@ function fields.collect(world, def, list)
   return set
 end
 
--- The world's own values {n, ...} of a field of particles, which an earlier rollout on the same engine object has
--- changed.
+-- The world's own values {n, ...} of a field of particles.
 local function original(world, entry)
   return world.layout.base[entry.name] or field.fill(entry, world.particle_count, world.dim)
 end
 
--- The rows by scene {batch, n, ...} of a field in a rollout that goes on from another one: before: as that one has set
--- it, and own, for scenes that begin anew, each { tensor, per_scene } or nil for the world's own values.
+-- The values of a field {batch, n, ...} in a rollout that continues another one: before, for scenes that continue; own,
+-- for scenes that begin anew; each { tensor, per_scene }, or nil for the world's own values. scenes: as in def.scenes.
 local function rows_by_scene(world, entry, before, own, scenes)
   local rows = {}
   for scene, of in ipairs(scenes) do
@@ -330,11 +330,11 @@ local function rows_by_scene(world, entry, before, own, scenes)
   return T.stack(rows, 1)
 end
 
----Puts places and deformations at rest of the rollout that another one goes on from into what the latter sets: bodies
----on a grid of their undeformed shape keep that shape.
+---Makes a rollout that continues another one take over its undeformed places and deformations, whatever its own robots
+---say: bodies of total Lagrangian steps keep their undeformed shape.
 ---@param world cq.World
 ---@param set table                from collect; changed
----@param before table             that of the rollout before
+---@param before table             from collect, of the rollout that is continued
 ---@param scenes integer[]?        of the definition
 function fields.keep_shapes(world, set, before, scenes)
   if world.layout.formulation == "updated" then return end
@@ -351,8 +351,8 @@ end
 
 -- ---- stability ------------------------------------------------------------------------------------------------------
 
--- What a user may change so that waves travel less far in a step, a text that names fields set in this rollout.
--- courant: the Courant number.
+-- Advice for the error of a too large Courant number, a text: which of the fields set in this rollout to bound.
+-- courant: that number.
 local function remedy(world, set, courant)
   local speed = set.velocity and T.tape.pause(function()
     return set.velocity.tensor:square():sum(-1):max():item() ^ 0.5
@@ -367,8 +367,8 @@ local function remedy(world, set, courant)
   return "bounds for " .. text.join(names)
 end
 
--- Raises an error if the values of a rollout make it unstable from its first step, by the engine's own number, that of
--- a world. Implicit steps are never refused.
+-- Raises an error if the values of a rollout make it unstable from its first step: by the engine's Courant number,
+-- against the largest that the world allows. Implicit steps are never refused.
 local function check_courant(world, handle, set)
   if world.def.integrator then return end
   local matters = set.velocity ~= nil
@@ -386,10 +386,10 @@ local function check_courant(world, handle, set)
     remedy(world, set, courant))
 end
 
----Sets the fields of a rollout in the engine, restores those that an earlier rollout has set, and checks that the
----steps are short enough.
+---Sets the fields of a rollout in the engine, restores the world's own values of others that an earlier rollout has
+---set, and checks that the steps are short enough.
 ---@param world cq.World
----@param entry table          of the pool
+---@param entry table          of the pool of engine rollouts
 ---@param set table            from collect
 function fields.apply(world, entry, set)
   local now = {}
@@ -406,7 +406,7 @@ function fields.apply(world, entry, set)
   check_courant(world, entry.handle, set)
 end
 
----The sum of the bits 2^id of the set fields whose tensors require gradients, which push_gradients will ask for.
+---The fields whose gradients push_gradients will need, as a bit mask for the engine: 2^id for each.
 function fields.wanted(set)
   local mask = 0
   for _, one in pairs(set) do
@@ -415,7 +415,7 @@ function fields.wanted(set)
   return mask
 end
 
----Adds the engine's gradients to the gradients of the tensors that were set, after the adjoint has reached step 0.
+---Adds the engine's gradients to the tensors that were set, after the adjoint has reached step 0.
 function fields.push_gradients(handle, set)
   -- in one order, so that sums into shared tensors are the same every time
   for _, entry in ipairs(field.list) do

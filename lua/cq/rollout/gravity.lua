@@ -8,7 +8,7 @@ local shape_text = require("cq.tensor.class").shape_text
 
 local gravity = {}
 
----Calls a function of time and returns its value as {dim}. Errors: another shape. Errors: another shape; not finite.
+---Calls a function of time and returns its value as {dim}. Errors: another shape; not finite.
 ---@param f fun(time: number): any
 ---@param time number
 ---@param dim integer
@@ -23,8 +23,9 @@ local function of_function(world, f, first, steps, what)
   return T.stack(rows, 1)
 end
 
--- Gravity as {steps, dim}, and whether each scene has its own; nil: the value is no tensor of such a shape. batch: nil
--- without one. Errors: another shape of two dimensions or more; one that fits both scenes and steps.
+-- A user's tensor of gravity that changes by control step, {steps, dim} or {batch, steps, dim}, and whether it is by
+-- scene; nil: the value is constant. batch: nil without one. Errors: another shape of two dimensions or more; one that
+-- fits both scenes and steps.
 local function of_tensor(world, value, steps, batch)
   if type(value) ~= "table" then return nil end
   local tensor, dim = T.as_tensor(value, "world:rollout: gravity"), world.dim
@@ -45,7 +46,7 @@ local function of_tensor(world, value, steps, batch)
 end
 
 local sources = {
-  -- Gravity of the world by control steps, if it is a function of time; else nil.
+  -- The world's own gravity by control steps, if it is a function of time; else nil.
   world = function(world, first, steps)
     return world.gravity_at and of_function(world, world.gravity_at, first, steps, "cq.World: gravity")
   end,
@@ -54,8 +55,9 @@ local sources = {
   tensor = of_tensor,
 }
 
----The series of gravity over a rollout's control steps, taken out of its definition; nil where gravity is constant, and
----without steps, where def.gravity becomes that of the start. Errors: another shape; numbers that are not finite.
+---The series of gravity over a rollout's control steps, taken out of its definition; nil if gravity is constant.
+---Without control steps it is nil too, and def.gravity becomes the value at the start. Errors: another shape; numbers
+---that are not finite.
 ---@param world cq.World
 ---@param def table            of world:rollout
 ---@return cq.Series?

@@ -25,8 +25,8 @@ function memory.bytes(amount, what)
     text.describe(amount))
 end
 
----The memory budget of a rollout in bytes: as given; else a share of the free memory among processes; nil: all of it,
----as the engine decides.
+---The memory budget of a rollout in bytes: `amount` if it is given; else this process's share of the free memory; nil
+---without other processes: the engine decides.
 ---@param amount string|number|nil
 ---@param what string     for errors
 ---@param world cq.World
@@ -44,7 +44,8 @@ function memory.budget(amount, what, world)
   return math.floor(free / 4 * 3 / share)
 end
 
----How the engine's rollout, which has begun, uses memory, with a text for people.
+---How the engine's rollout, which has begun, uses memory: records of control steps, checkpoints, recomputation, and a
+---text for people.
 ---@param handle ffi.cdata*      cq_rollout
 ---@return { bytes: number, record_bytes: number, slice_bytes: number, records: integer, checkpoints: integer, recompute: number, text: string }
 function memory.plan(handle)

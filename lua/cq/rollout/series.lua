@@ -19,7 +19,7 @@ local of_engine = {
 ---@field tensor cq.Tensor      as the engine takes it, by its own steps
 ---@field per_scene boolean     has each scene its own?
 
--- A tensor in which each row of a control step, along `axis`, is repeated for the engine's steps in it.
+-- A tensor in which each row of a control step, along `axis`, is repeated for the engine steps (pieces) in it.
 local function by_pieces(tensor, pieces, axis)
   if pieces == 1 then return tensor end
   local shape, rows = tensor:shape(), tensor:shape()
@@ -34,9 +34,9 @@ end
 ---@field tensor fun(world: cq.World, value: any, steps: integer, batch: integer?): cq.Tensor?, boolean?   of what else
 ---  the user gave, and whether it is by scene; nil: it is constant
 
----Moves a field out of a rollout's definition into a series over its control steps; nil where it is constant.
----Errors: those of the sources; numbers that are not finite. sources: functions that give the tensor of the world's
----own, of a function of time, and of the user's tensor.
+---Moves gravity or wall_velocity out of a rollout's definition into a series over its control steps; nil if it is
+---constant. sources: functions that read the value of the world, of a function of time, or of the user's tensor.
+---Errors: theirs; numbers that are not finite.
 ---@param world cq.World
 ---@param def table             of world:rollout
 ---@param name "gravity"|"wall_velocity"
@@ -55,13 +55,14 @@ function series.take(world, def, name, sources)
   return { each = tensor, tensor = by_pieces(tensor, world.pieces, per_scene and 2 or 1), per_scene = per_scene }
 end
 
----Is a field given as a function of time?
+---Is the value of a field a function of time?
 ---@param value any
 ---@return boolean
 function series.is_called(value) return text.is_callable(value) and not T.is_tensor(value) end
 
----Sets the series in the engine; nil: sets the world's constant back, if an earlier rollout has left a series there.
----@param entry table          of the pool
+---Sets a series in the engine. own = nil: restores the world's constant, if an earlier rollout has left a series
+---there.
+---@param entry table          of the pool of engine rollouts
 ---@param name "gravity"|"wall_velocity"
 ---@param own cq.Series?
 function series.apply(entry, name, own)
@@ -72,7 +73,7 @@ function series.apply(entry, name, own)
     "world:rollout")
 end
 
----The bit of the gradient that push will ask for; 0: none.
+---The bit of the engine's mask of wanted gradients for a series (fields.wanted); 0: none is wanted.
 ---@param name "gravity"|"wall_velocity"
 ---@param own cq.Series?
 ---@return integer
@@ -80,8 +81,7 @@ function series.wanted(name, own)
   return own and own.tensor.requires_grad and 2 ^ field.by_name[name].id or 0
 end
 
----Backward pass: adds the engine's gradient to the gradient of the user's tensor, once the adjoint has reached step
----0.
+---Adds the engine's gradient of a series to the user's tensor, once the adjoint has reached step 0.
 ---@param handle ffi.cdata*
 ---@param name "gravity"|"wall_velocity"
 ---@param own cq.Series?

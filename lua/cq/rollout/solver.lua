@@ -34,8 +34,8 @@ function Report:__tostring()
     self.residual:max():item(), unsettled > 0 and ", " .. text.count(unsettled, "unsettled contact") or "")
 end
 
--- Warns, once for a world, if `floor` is above the tolerance of its implicit steps. floor: the part of the residual
--- that rounding leaves, relative to inertia and internal forces; the largest of all steps.
+-- Warns, once for a world, if rounding leaves more of the residual than the tolerance of its implicit steps. floor:
+-- that part of the residual, relative to inertia and internal forces, the largest over all steps.
 local function warn_of_rounding(world, floor)
   local tolerance = world.def.integrator.tolerance
   if world.rounding_told or not (floor > tolerance) then return end
@@ -47,7 +47,7 @@ local function warn_of_rounding(world, floor)
     floor, tolerance, table.concat(advice, ", or "))
 end
 
--- The first control step, from 1, whose counts of the implicit solver {steps, ...} are not all 0.
+-- The first control step, from 1, in which a count of the implicit solver {steps, ...} is not 0.
 local function first_step(part)
   local steps, step = part:size(1), 1
   local by_step = part:reshape { steps, part.count / steps }
@@ -55,8 +55,8 @@ local function first_step(part)
   return step
 end
 
--- If any count is above 0, notes for cq.check_gradient (tape.remark) that no set of contacts fits in some step, and
--- warns of it, once for a world.
+-- If any count {steps, ...} is above 0: warns, once for a world, that no set of contacts fits in some step, and notes
+-- it for cq.check_gradient (tape.remark).
 local function tell_unsettled(world, unsettled)
   if unsettled:max():item() == 0 then return end
   local where = world.def.statics and "world:settle" or ("control step %d"):format(first_step(unsettled))
@@ -77,8 +77,8 @@ local function warn_of_saddle(world, saddle)
     what)
 end
 
--- Counts and residuals of the implicit solver in each substep, a table by the name of the part: {steps, substeps},
--- {steps, batch, substeps} with a batch. nil in explicit steps.
+-- The counts and residuals of the implicit solver in each substep, a table by name (`parts`): {steps, substeps}, or
+-- {steps, batch, substeps} with a batch. nil for explicit steps.
 local function read(roll)
   local from = C.cq_rollout_solver(roll.handle)
   if from == nil then return nil end
@@ -99,8 +99,7 @@ local function read(roll)
   return out
 end
 
----The report of the implicit solver over all steps of a rollout (roll.solver), with warnings; nil where steps are
----explicit.
+---The report of the implicit solver over all steps of a rollout (roll.solver), with warnings; nil for explicit steps.
 ---@param roll cq.Rollout
 ---@return cq.SolverReport?
 function solver.of(roll)

@@ -35,13 +35,14 @@ function tree.flatten(value, what, out)
   return out
 end
 
----A copy of nested tables with other tensors in the places of theirs, in the same order.
+---A copy of nested tables in which tensors of a list take the places of its tensors and numbers, in the order of
+---flatten.
 ---@param value any
 ---@param tensors cq.Tensor[]
 ---@return any
 function tree.rebuild(value, tensors)
   local next_one = 0
-  -- A copy of nested tables in which the next tensors of a list take the places of its numbers and tensors.
+  -- A copy of one part, in which the next tensors of the list take the places of its numbers and tensors.
   local function build(part)
     if part == nil then return nil end
     if type(part) == "number" or T.is_tensor(part) then
@@ -55,7 +56,7 @@ function tree.rebuild(value, tensors)
   return build(value)
 end
 
----A copy of nested tables with each tensor, or number as a tensor of rank 0, replaced by f of it.
+---A copy of nested tables in which f(tensor) replaces each tensor, or number as a tensor of rank 0.
 ---@return any
 function tree.map(value, what, f)
   local tensors = tree.flatten(value, what)

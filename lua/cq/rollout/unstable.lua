@@ -12,7 +12,7 @@ local C = engine.C
 
 local unstable = {}
 
----The particles by which the last rollout failed, of the robots as they are placed in its world: one, or two that met.
+---The particles at fault in the last rollout that failed, with the robots of its world: one, or two that met.
 ---@type { robot: cq.Robot, particle: integer }[]
 unstable.culprits = {}
 
@@ -20,7 +20,7 @@ unstable.culprits = {}
 ---@type integer?
 unstable.scene = nil
 
--- Does this total Lagrangian world damp nothing: explicit steps, no damping, no viscous material?
+-- Is nothing damped in this world: total Lagrangian explicit steps, no damping, no viscous material?
 local function undamped(world)
   local def = world.def
   if world.layout.formulation ~= "total_lagrangian" or def.integrator or def.damping > 0 then return false end
@@ -32,7 +32,8 @@ local function undamped(world)
   return true
 end
 
--- Two texts on a particle whose simulation failed: what it did, and a likely cause with advice.
+-- Two texts on the particle at which a simulation failed: what happened to it, and a likely cause with advice. health:
+-- the engine's cq_health.
 local function what_happened(health, world)
   if health.bad == C.CQ_HEALTH_INVERTED then
     return ("was turned inside out (det F = %.3g)"):format(health.value),
@@ -50,7 +51,8 @@ local function what_happened(health, world)
     ("the step is too long: the Courant number was %.3g at the start; use more substeps than %d, or a smaller dt"):format(world.courant, world.substeps)
 end
 
--- Advice, a text, for a rollout without memory: a budget of half the plan, where that holds a record and a checkpoint.
+-- Advice, a text, after memory ran out: a budget of half the plan, if that holds a record and a checkpoint. plan: from
+-- memory.plan.
 local function what_saves(plan)
   if plan.bytes == 0 then return "nothing is remembered; fewer particles or scenes take less" end
   local half = plan.bytes / 2
@@ -60,16 +62,15 @@ local function what_saves(plan)
   return ("memory = \"%s\", or less, makes it take less"):format(capacity.text(half))
 end
 
--- A clause for the error of a world with closed cavities: the pressure in the one that has grown most may be too high.
--- Empty where there is no such cavity.
+-- A clause for the error of a failed equilibrium: the pressure in the cavity that has grown most may be too high. Empty
+-- without closed cavities. health: the engine's cq_health.
 local function pressed_cavity(self, health)
   local most = surface.most_expanded(states.new(self, 0), health.scene + 1)
   return most and ("; the pressure of \"%s\" may be above the largest that the walls of its cavity in %s stand, which was drawn with %.3g")
     :format(most.name, most.robot, most.drawn) or ""
 end
 
--- A clause for the error about the cavity that has grown by more than `times` when a step failed; empty where there is
--- none.
+-- A clause for the error of a failed step: the cavity that has grown by more than `times` before it; empty without one.
 local function cavity_of(self, health, times)
   if health.step == 0 then return pressed_cavity(self, health) end
   local live = states.new(self, C.cq_rollout_at(self.handle) / self.world.pieces)
@@ -79,13 +80,14 @@ local function cavity_of(self, health, times)
     :format(most.name, most.robot, most.volume, most.volume / most.drawn)
 end
 
--- A clause of advice for a linear system that does not converge in float32: its residual may be all rounding.
+-- A clause of advice after a linear system did not converge in float32: take float64, as its residual may be all
+-- rounding; empty in float64.
 local function or_precise(world)
   return world.precision == "float32" and ", or precision = \"float64\", without which what is stiff may not get to 1e-6"
     or ""
 end
 
--- Raises the error of world:settle, or of its adjoint, by the engine's health.
+-- Raises the error of a failed world:settle, or of its adjoint, from the engine's cq_health.
 local function raise_settle(self, health)
   local scene = self.batched and (" of scene %d"):format(health.scene + 1) or ""
   if health.bad == C.CQ_HEALTH_NOT_CONVERGED then
@@ -102,8 +104,8 @@ local function raise_settle(self, health)
       or ": allow more linear_iterations, or a larger adjoint_tolerance" .. or_precise(self.world))
 end
 
--- Raises the error of an implicit step that did not converge or moved too far, or of its adjoint; it names no particle.
--- at: where in the rollout, as text.
+-- Raises the error of an implicit step that did not converge or moved too far, or of its adjoint; no particle is at
+-- fault. at: where in the rollout, as text.
 local function raise_solver(self, health, at)
   local world, bad = self.world, health.bad
   if world.def.statics then raise_settle(self, health) end
@@ -129,8 +131,8 @@ local function raise_solver(self, health, at)
     at, health.value, world.substeps, cavity_of(self, health, 1.1))
 end
 
--- Raises the error of surfaces that meet in total Lagrangian steps, with both particles and what to do; sets
--- unstable.culprits to them.
+-- Raises the error of surfaces that meet in total Lagrangian steps, with both particles and advice; sets
+-- unstable.culprits to them. at: where in the rollout, as text.
 local function raise_touching(self, health, at)
   -- The robot that a particle belongs to, and the particle in words: "particle 5 of NAME".
   local function name(particle)
@@ -153,8 +155,8 @@ local function raise_touching(self, health, at)
     one == other and "a body meets itself" or "two bodies meet", first, second, remedy)
 end
 
----Raises the error of a control step that failed, with the place, a likely cause and advice. Sets unstable.scene and,
----where particles are at fault, unstable.culprits.
+---Raises the error of a failed call of the engine: for a simulation that became unstable, with the place, a likely
+---cause and advice. Sets unstable.scene and, where particles are at fault, unstable.culprits.
 ---@param self cq.Rollout
 ---@param status integer     cq_status
 function unstable.raise(self, status)

@@ -9,7 +9,7 @@ local class = require "cq.tensor.class"
 
 local wall_motion, same, shape_text = {}, class.same_dims, class.shape_text
 
--- Lists of numbers and tensors as one tensor, on the tape. Errors: another value, or an empty list.
+-- Nested lists of numbers and tensors as one tensor, on the tape. Errors: another value, or an empty list.
 local function joined(value, what)
   if type(value) == "number" or T.is_tensor(value) then return T.as_tensor(value) end
   if type(value) ~= "table" or #value == 0 then
@@ -20,24 +20,24 @@ local function joined(value, what)
   return T.stack(list, 1)
 end
 
--- Returns a tensor of velocities; raises an error if one is not finite.
+-- Returns a tensor of velocities; raises an error if one is not finite. time: at which the user's function was called.
 local function require_finite(tensor, what, time)
   if not tensor:finite() then is.fail("%s gave a number that is not finite at time %s", what, text.number(time)) end
   return tensor
 end
 
 ---@internal
----Calls a function of time and returns its value as {dim}. Errors: another shape; not finite.
+---Calls a user's function of time and returns its value as a tensor {dim}. Errors: another shape; not finite.
 function wall_motion.ask(f, time, dim, what)
   local out = joined(f(time), what)
   if not same(out:shape(), { dim }) then is.fail("%s must give {%d}, got %s", what, dim, shape_text(out:shape())) end
   return require_finite(out, what, time)
 end
 
----The velocity of a wall of the world in the control step that begins at a time. Errors: a displacement that is not
----zero at time 0.
+---The velocity of a wall of the world in the control step that begins at a time; of a displacement, its difference
+---over the step. Errors: a displacement that is not zero at time 0.
 ---@param wall cq.Boundary
----@param k integer             its place among the walls
+---@param k integer             number of the wall, from 1
 ---@param time number
 ---@param world cq.World
 ---@return cq.Tensor            {dim}
@@ -53,7 +53,7 @@ function wall_motion.velocity(wall, k, time, world)
   return (wall_motion.ask(wall.motion, time + dt, dim, what) - before) / dt
 end
 
--- {steps, walls, dim} of the world's own walls, from control step `first` on; nil: none of them changes
+-- The velocities {steps, walls, dim} of the world's own walls, from control step `first` on; nil: none of them changes.
 local function of_world(world, first, steps)
   local any = false
   for _, wall in ipairs(world.walls) do any = any or wall.velocity_at or wall.motion end
@@ -67,8 +67,8 @@ local function of_world(world, first, steps)
   return T.stack(rows, 1)
 end
 
--- The velocities {steps, walls, dim} that a function of time gives; {dim} is for all walls. Errors: another shape; not
--- finite.
+-- The velocities {steps, walls, dim} that a user's function of time gives from control step `first` on; a value {dim}
+-- is for all walls. Errors: another shape; not finite.
 local function of_function(world, f, first, steps)
   local what, walls, rows = "world:rollout: wall_velocity", #world.walls, {}
   for i = 1, steps do
@@ -83,8 +83,9 @@ local function of_function(world, f, first, steps)
   return T.stack(rows, 1)
 end
 
--- Wall velocities as {steps, ...}, and whether each scene has its own; nil: the value is no tensor of such a shape.
--- batch: nil without one. Errors: another shape of three dimensions or more; one that fits both scenes and steps.
+-- A user's tensor of wall velocities that change by control step, {steps, walls, dim} or {batch, steps, walls, dim},
+-- and whether it is by scene; nil: the value is constant. batch: nil without one. Errors: another shape of three
+-- dimensions or more; one that fits both scenes and steps.
 local function of_tensor(world, value, steps, batch)
   if type(value) ~= "table" then return nil end
   local tensor = T.as_tensor(value, "world:rollout: wall_velocity")

@@ -17,14 +17,14 @@ local work = {}
 
 -- ---- what can be told -----------------------------------------------------------------------------------------------
 
--- The tensor of a field of particles, entries or cables in a rollout: as it set it, else the world's own.
+-- The tensor of a field of particles, actuation entries or cables in a rollout: as set for it, else the world's own.
 local function value(roll, name)
   local set = roll.set[name]
   return set and set.tensor or roll.world.layout.base[name]
 end
 
----Raises an error if the robots have no actuators with a signal, or one whose work does not follow from the ends of a
----control step: forces of the user's, open surfaces, cables with friction.
+---Raises an error if the work of an actuator does not follow from the states at both ends of a control step (forces of
+---the user's, open surfaces, cables with friction), or if no actuator has a signal.
 ---@param roll cq.Rollout
 function work.check(roll)
   local what, layout = "world:rollout: work = true", roll.world.layout
@@ -47,12 +47,12 @@ end
 
 -- ---- displacements --------------------------------------------------------------------------------------------------
 
--- Component k of the last dimension of a tensor, which loses that dimension.
+-- Component k, from 1, of the last dimension of a tensor, which loses that dimension.
 local function at(t, k) return t:slice(k, k, -1):squeeze(-1) end
 
--- The stress entries of a world, made once: { slot {entries}: the place of its particle in numbers, first, last:
--- entries of each actuator, terms: for each i <= j { i, j, factor {entries}: the coefficient of C_ij in -S : C / 2 },
--- numbers: particles from 1, selection: of them }.
+-- The actuation entries (particles of stress actuators) of a world, made once: { slot {entries}: index of its particle
+-- in numbers, first, last: entries of each actuator, terms: for each i <= j { i, j, factor {entries}: coefficient of
+-- C_ij in -S : C / 2 }, numbers: particles from 1, selection: of these }.
 local function entries_of(world)
   local layout = world.layout
   if layout.work_entries then return layout.work_entries end
@@ -79,8 +79,8 @@ local function entries_of(world)
   return out
 end
 
--- For each stress entry V w S : E, {entries} or {batch, entries}: volume, weight, direction S and strain E of its
--- particle in this state, by which a signal's work is counted.
+-- For each actuation entry -V w S : E in a state, {entries} or {batch, entries}: volume, weight, stress direction S and
+-- Green strain E of its particle.
 local function of_entries(state)
   local world, dim = state.world, state.world.dim
   local plan, sum = entries_of(world), nil
@@ -102,8 +102,8 @@ local function of_entries(state)
   return sum * volume * value(state.roll, "actuation_weight")
 end
 
--- The length of a cable's path through places x. [length], a tensor of rank 0, or {batch}; nil for a path of one point.
--- entry: { cable, robot }; x {n, dim} or {batch, n, dim}.
+-- The length of a cable's path in a state, a tensor of rank 0, or {batch}; nil for a path of one point. x: positions
+-- {n, dim} or {batch, n, dim}; entry: { cable, robot }.
 local function length_of(x, entry)
   local length, before
   for _, point in ipairs(entry.cable.points) do
@@ -119,8 +119,8 @@ local function length_of(x, entry)
   return length
 end
 
--- The displacement that works against each signal of the engine {n}, or {batch, n}. It is in each actuator's own unit:
--- strain times volume, length of a cable, volume of a chamber.
+-- The displacement that works against each signal of the engine in a state, {n} or {batch, n}, in the unit of its
+-- actuator: strain times volume, length of a cable, volume of a chamber.
 local function displacements(state)
   local layout, out = state.world.layout, {}
   local sums = layout.stress.entry_count > 0 and of_entries(state)
@@ -136,8 +136,8 @@ end
 
 -- ---- rows -----------------------------------------------------------------------------------------------------------
 
----The row that is kept after a control step: displacements, then the engine's signals by its stress actuators. n:
----signals of the engine.
+---The row that is kept after a control step, from which work.of computes the work: the displacements, then the
+---engine's signals. n: number of the engine's signals.
 ---@param state cq.State
 ---@param signals cq.Tensor  {signals} or {batch, signals}
 ---@return cq.Tensor      {2 n} or {batch, 2 n}
@@ -149,11 +149,11 @@ function work.row(state, signals)
   return T.concat({ displacements(state), T.concat(engine_signals, -1) }, -1)
 end
 
--- The energy of a cable's spring, a tensor {steps} or {steps, batch}, at these lengths and signals of the engine. c:
--- the number of the cable; entry: { cable }.
+-- The energy of a cable's spring, a tensor {steps} or {steps, batch}, at these lengths and engine signals. c: number of
+-- the cable in the world; entry: { cable }.
 local function spring(roll, c, entry, length, engine_signal)
   local actuator = entry.cable.actuator
-  -- a constant of all cables in this rollout, cut to cable c
+  -- The value of a field of cables in this rollout for cable c.
   local function of_cable(name) return value(roll, name):slice(c, c, -1) end
   local free = (of_cable "cable_length" * (engine_signal * actuator.slope + actuator.offset)):relu()
   return of_cable "cable_stiffness" * (length - free):relu():square() * 0.5

@@ -18,7 +18,8 @@ end
 ---another one, and losses before and after are then two things. The earlier script is kept beside the new one.
 ---@param self cq.Run     with script, the text of the script that runs
 return function(self)
-  -- warns if a source was changed since the run that is resumed; returns its earlier text
+  -- Warns if a source has another text than when the run was begun; returns the earlier text then. path: of the run's
+  -- copy of the source; now: its present text.
   local function compare(name, path, now)
     local before = read_file(path)
     if not before or not now or before == now then return end

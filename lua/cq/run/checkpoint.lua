@@ -5,13 +5,13 @@ local tensor = require "cq.tensor"
 
 local checkpoint = {}
 
----The file of a checkpoint, whether it is there or not.
+---The path of the checkpoint file of an iteration, which need not exist.
 ---@param folder string       of the run
 ---@param iteration integer
 ---@return string
 function checkpoint.path(folder, iteration) return ("%s/checkpoints/%06d.bin"):format(folder, iteration) end
 
----Writes a state to the folder of a run. Errors: the folder cannot be made, or the file not written.
+---Writes a state to the folder of a run as a checkpoint. Errors: the folder cannot be made, or the file not written.
 ---@param folder string
 ---@param state { iteration: integer, params: table, optimizer: table }
 function checkpoint.write(folder, state)
@@ -20,7 +20,7 @@ function checkpoint.write(folder, state)
   tensor.save(checkpoint.path(folder, state.iteration), state)
 end
 
----Iterations that have a checkpoint, ascending.
+---The iterations whose checkpoints a run's folder has, ascending.
 ---@param folder string
 ---@return integer[]
 function checkpoint.list(folder)
@@ -32,7 +32,7 @@ function checkpoint.list(folder)
   return out
 end
 
----Removes checkpoints after an iteration, from which a run continues differently.
+---Removes the checkpoints after an iteration, since a resumed run will make those iterations again.
 ---@param folder string
 ---@param iteration integer
 function checkpoint.remove_after(folder, iteration)

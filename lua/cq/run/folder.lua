@@ -12,7 +12,7 @@ ffi.cdef "char *mkdtemp(char *pattern);"
 
 local folder = {}
 
----Makes the folder if needed; an error where it cannot hold files, before any work is done.
+---Creates a folder if needed; an error if it cannot hold files, before any work is done.
 ---@param path string
 function folder.make(path)
   local made, problem = host.make_folder(path)
@@ -33,8 +33,8 @@ end
 ---@type table<string, integer>     folders that this process has locked
 local locks = {}
 
----Locks a folder for this process, so that two runs do not mix their files. A run of a script that went on without
----finishing it counts as over. Errors: another process holds the lock.
+---Locks a folder for this process, so that two runs do not mix their files. A run that this process left open there
+---counts as over. Errors: another process holds the lock.
 function folder.lock(path)
   local lock = locks[path] or host.lock(path)
   if lock == false then
@@ -54,7 +54,7 @@ end
 ---Removes the temporary files of killed processes from a folder.
 function folder.sweep(path) atomic_file.sweep(path) end
 
----Makes a run's folder again if it was removed while the run went on.
+---Creates and locks a run's folder again if it was removed while the run was at work.
 ---@return boolean made      false: it is there
 function folder.restore(path)
   if host.kind(path) == "folder" then return false end
@@ -72,11 +72,11 @@ local files = {
 }
 local of_stage = { "state.bin", "saved.bin" }
 
--- A list of all files of a run in a folder, as paths within it, each subfolder after its contents, so that they can be
--- removed in this order. A user's own files are not listed.
+-- A list of all files of the run in a folder, as paths within it, each subfolder after its contents, so that they can
+-- be removed in this order. A user's own files are not listed.
 local function left_in(path)
   local out = {}
-  -- Lists a file of the folder, if it is there.
+  -- Appends a file or folder to the list, if it exists.
   local function add(name)
     if host.kind(path .. "/" .. name) then out[#out + 1] = name end
   end
@@ -137,9 +137,9 @@ function folder.is_changed(path)
   return false
 end
 
----Moves an earlier run away, which is never overwritten: its folder moves to NAME-earlier-1, -2, ... beside, with all
----that is in it, and the folder begins empty. Entries for which `stays` is true go back into it. The folder is locked
----before and after. Errors: the folder cannot be moved.
+---Moves an earlier run away, so that it is not overwritten: renames its folder, with everything in it, to
+---NAME-earlier-1, -2, ..., and creates the folder anew. Entries for which `stays` is true go back into it. The folder
+---is locked before and after. Errors: the folder cannot be moved.
 ---@param path string
 ---@param stays fun(name: string, moved: string): boolean   does this entry, which is at `moved` now, belong to the run
 ---  that begins?
@@ -161,16 +161,16 @@ function folder.move_earlier(path, stays, script)
   message.note("the earlier run in %s is now in %s", path, earlier)
 end
 
----Removes the files of an earlier run, so that none is taken for one of the new run.
+---Removes the files of an earlier run from a folder, so that none is taken for one of the new run.
 ---@param path string
 function folder.remove_earlier(path)
   -- a folder goes when it is empty
   for _, name in ipairs(left_in(path)) do os.remove(path .. "/" .. name) end
 end
 
----Removes stages of a plan that are to be made again.
+---Removes the saved files of stages of a plan that will be made again.
 ---@param path string
----@param stays table<string, boolean>     by the names of those that are not
+---@param stays table<string, boolean>     names of the stages that are not
 function folder.remove_stages(path, stays)
   for _, name in ipairs(host.entries(path .. "/stages") or {}) do
     local stage = path .. "/stages/" .. name
@@ -180,9 +180,10 @@ function folder.remove_stages(path, stays)
   os.remove(path .. "/stages")
 end
 
----Copies a run into a subfolder before it is repeated from an earlier stage; the copy can be resumed too.
+---Copies the files of a run into a subfolder, before the run is repeated from an earlier stage; the copy can be
+---resumed too.
 ---@param path string
----@return string kept
+---@return string kept         path of the subfolder
 function folder.keep_earlier(path)
   local kept = place.unused(path .. "/earlier-")
   folder.make(kept)
@@ -198,7 +199,7 @@ end
 
 -- ---- for runs that are only checked ---------------------------------------------------------------------------------
 
----Raises an error if a folder cannot be written; leaves nothing there.
+---Raises an error if a folder cannot be written; leaves no new folder behind.
 ---@param path string
 function folder.check(path)
   local missing, rest = {}, path
@@ -211,7 +212,7 @@ function folder.check(path)
   if not fine then error(problem, 0) end
 end
 
----Makes a new folder among the temporary ones. Errors: TMPDIR cannot be written.
+---Creates a temporary folder. Errors: TMPDIR cannot be written.
 ---@return string path
 function folder.scratch()
   local pattern = (os.getenv "TMPDIR" or "/tmp") .. "/cqlua-XXXXXX"

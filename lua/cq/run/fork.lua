@@ -20,7 +20,8 @@ local fork = {}
 ---@field best? number       back to the best parameters, with so much of the rate
 ---@field folder string      of the fork
 
--- The saved state of a parent's iteration `at`, its last for nil. Errors: nothing is saved, or no such iteration.
+-- The saved state of iteration `at` of a run (parent: its folder), of its last one for nil. Errors: nothing is saved,
+-- or no such iteration.
 local function state_of(parent, at)
   local last = parent .. "/optimizer.bin"
   local kept = at and checkpoint.path(parent, at)
@@ -37,8 +38,8 @@ local function state_of(parent, at)
     #list == 0 and "; keep = 10 of run:optimize, or --keep 10, keeps every tenth" or "")
 end
 
--- Clears the moments, norms and iteration of a saved optimizer, in place, so that it begins as a new one. Errors: an
--- optimizer without moments.
+-- Clears moments, norms and iteration of a saved optimizer (made), in place, so that it begins as a new one. parent:
+-- the run's folder, for errors. Errors: an optimizer without moments.
 local function clear_moments(made, parent)
   if type(made) ~= "table" or type(made.moments) ~= "table" then
     is.fail("cqlua resume: --best is for optimizers that make steps, as adam; the one of %s is %s", parent,
@@ -48,8 +49,8 @@ local function clear_moments(made, parent)
   for name in pairs(made.moments) do made.moments[name] = {} end
 end
 
--- Sets each start of a saved plan back to its best parameters, in place, and clears its moments. Errors: a run without
--- a plan.
+-- Sets all starts (of a multi-start plan) in a saved state back to their best parameters, in place, and clears their
+-- optimizers' moments. For --best. Errors: a run without a plan.
 local function go_back(state, parent)
   local starts = type(state.optimizer) == "table" and state.optimizer.starts
   if type(starts) ~= "table" then
@@ -67,7 +68,8 @@ local function go_back(state, parent)
   end
 end
 
--- The text of a setting of a fork of a fork: a factor, "x0.5", multiplies the parent's setting.
+-- The text of a setting in a fork of a fork: a factor `now`, "x0.5", multiplies the parent's setting `before`; any
+-- other text replaces it.
 local function composed(before, now)
   local factor = tonumber(now:match "^x(.+)$")
   if not before or not factor then return now end
@@ -75,8 +77,7 @@ local function composed(before, now)
   return tonumber(number) and times .. text.number(tonumber(number) * factor) or now
 end
 
--- Is this the folder of a fork of which no iteration was made, because its options were refused? The folder may be used
--- again.
+-- Is this the folder of a fork in which no iteration was made, because its options were refused? It may be used again.
 local function is_untouched(folder)
   local own = manifests.of(folder)
   local parent = own and own.parent
@@ -92,9 +93,10 @@ local function check_target(folder, parent)
   end
 end
 
----Makes the folder of a fork, which --resume goes on with.
+---Creates the folder of a fork, from which cqlua --resume continues: history, state, parameters, and a manifest that
+---names the parent and the settings.
 ---Errors: a folder that is no run, or of a newer program; an iteration that was not kept; a folder that has a run.
----@param parent string
+---@param parent string       folder of the run that is forked
 ---@param def cq.Fork.def
 function fork.make(parent, def)
   local manifest = manifests.read(parent, "cqlua resume")
@@ -126,7 +128,7 @@ end
 
 -- ---- the command of the parent --------------------------------------------------------------------------------------
 
--- Is a name in the list?
+-- Does a list of names contain this name?
 local function has(list, name)
   for _, entry in ipairs(list) do
     if entry == name then return true end
@@ -151,10 +153,10 @@ local function without(arguments, names)
   return out
 end
 
----The arguments of the command line of a run, with another folder and further options. If its script is gone, the run's
----copy is used.
----@param manifest table
----@param parent string
+---The arguments of a run's command line, with another folder and further options. If its script is gone, the copy in
+---the run's folder is used.
+---@param manifest table      of the run
+---@param parent string       its folder
 ---@param more string[]       options, "--name", "value"
 ---@param what string         the command that asks, for its errors
 ---@return string[]

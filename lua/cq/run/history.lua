@@ -22,8 +22,8 @@ local function cell(value)
   return (tostring(value):gsub('[,\n"]', " "))
 end
 
--- Adds a user's tensor to a row of the history, in place: one number as it is, a few as columns of their own, many as
--- least, mean and greatest.
+-- Adds a user's tensor to a row of the history, in place: one number as it is, up to SPREAD numbers as columns of their
+-- own, more as least, mean and greatest.
 local function spread(row, name, value)
   local data, count = value:data(), value.count
   if count == 1 then
@@ -39,8 +39,8 @@ local function spread(row, name, value)
   end
 end
 
----A row of plain values from what a user gives: numbers, booleans, strings, tensors. Errors: names with commas or
----quotes; other values.
+---A row of plain values from the values that a user records: numbers, booleans, strings, tensors. Errors: names with
+---commas or quotes; other values.
 ---@param fields table<string, any>
 ---@param where string        for errors: "cq.log"
 ---@return table<string, number|boolean|string>
@@ -76,7 +76,7 @@ function History.order(row)
   return names
 end
 
--- A list of the cells of a line.
+-- A list of the cells of a line of CSV.
 local function split(line)
   local cells = {}
   for part in (line .. ","):gmatch "([^,]*)," do cells[#cells + 1] = part end
@@ -86,10 +86,10 @@ end
 -- The iteration of a line of history.csv, its first cell; nil if that is no number.
 local function iteration_of(line) return tonumber(line:match "^[^,]*") end
 
--- Is the text of a cell a number? LuaJIT reads nan and inf too.
+-- Is the text of a cell a number? nan and inf are, as LuaJIT reads them.
 local function is_number(cell_of_line) return tonumber(cell_of_line) ~= nil end
 
--- Words on why line `number` cannot be one of a run's history; nil if it can. columns: of its first line.
+-- A text on why line `number` of a file cannot be one of a run's history; nil if it can. columns: of the first line.
 local function problem_of(line, columns, number)
   local count = select(2, line:gsub(",", "")) + 1
   local iteration, loss = line:match "^([^,]*),([^,]*)"
@@ -105,8 +105,8 @@ local function problem_of(line, columns, number)
   end
 end
 
--- The whole lines of an open file: its columns, a list of lines up to iteration `last`, and a torn last line; with an
--- error's text as the fourth result. columns: nil for an empty file.
+-- Reads an open history file: its columns, a list of its lines up to iteration `last`, and an unfinished last line, ""
+-- without one; if it is damaged, the error's text as fourth result. columns: nil for an empty file.
 local function read(file, last)
   file:seek "set"
   local all, refused = file:read "*a"
@@ -124,7 +124,7 @@ end
 
 ---The rows of a history file as tables by column name; numbers as numbers, empty cells left out.
 ---@param path string
----@param shown? string       how errors call it, where it is the copy of another
+---@param shown? string       path to name in errors, if the file is a copy
 ---@return table<string, number|string>[]
 function History.rows(path, shown)
   local file, problem = io.open(path)
@@ -143,7 +143,8 @@ function History.rows(path, shown)
   return rows
 end
 
--- Warns if a resumed run's history ends before its last iteration. torn: the line that the file ends within.
+-- Warns if the history of a resumed run lacks iterations before the one it continues after. torn: its unfinished last
+-- line.
 local function warn_of_gap(path, columns, lines, last, torn)
   local from = lines[#lines] and iteration_of(lines[#lines]) or 0
   local beyond = torn:find(",", 1, true) and (iteration_of(torn) or 0) > last      -- it was being written
@@ -152,7 +153,7 @@ local function warn_of_gap(path, columns, lines, last, torn)
     torn ~= "" and "ends within a line" or "was lost or emptied", from, last)
 end
 
----Copies the lines up to an iteration into another file. Errors: there is no such file, or it is not one of a run.
+---Copies a history up to an iteration into another file. Errors: there is no such file, or it is no run's history.
 ---@param path string
 ---@param to string
 ---@param last integer
@@ -166,8 +167,8 @@ function History.copy(path, to, last)
   atomic_file.write(to, table.concat(lines, "\n") .. "\n", { durable = true })
 end
 
--- The rows of a resumed run up to its last iteration. Returns a list of names of columns (nil: there is no file) and a
--- list of lines of text. Errors: a file that is not one of a run.
+-- The columns and lines of a resumed run's history up to its last iteration; columns nil: there is no file. Errors: a
+-- file that is no run's history.
 local function recorded(path, last)
   local file, columns, lines, torn, wrong = io.open(path), nil, {}, "", nil
   if file then
@@ -184,8 +185,8 @@ local function write_error(path, problem)
   schema.fail("%s cannot be written: %s; what was written before is kept", path, tostring(problem))
 end
 
--- Replaces the file as a whole by its columns and the given lines, texts without line ends, and opens it to append. The
--- list `lines` gets an empty text at its end. Errors: the file cannot be written.
+-- Replaces the file by self.columns and the given lines (texts without line ends), and opens it to append. Appends an
+-- empty text to the list `lines`. Errors: the file cannot be written.
 function History:rewrite(lines)
   lines[#lines + 1] = ""
   local all = table.concat(self.columns, ",") .. "\n" .. table.concat(lines, "\n")
@@ -197,10 +198,9 @@ function History:rewrite(lines)
   self.file = file
 end
 
----Opens the file of a history, which it writes again; lines after iteration `last` are dropped, all of them when it is
----0.
+---Opens the history file of a run to append to it. Lines after iteration `last` are dropped: all of them for 0.
 ---@param path string
----@param last? integer       of a run that goes on
+---@param last? integer       iteration after which a run is resumed
 ---@return cq.History
 function History.open(path, last)
   local self = setmetatable({ path = path, columns = { "iteration", "loss" } }, History)
@@ -211,7 +211,7 @@ function History.open(path, last)
   return self
 end
 
--- Adds columns that a row has and the file has not; earlier lines get empty cells there.
+-- Adds to the file the columns that a row has and the file lacks; earlier lines get empty cells.
 function History:widen(row)
   local known, new = {}, {}
   for _, name in ipairs(self.columns) do known[name] = true end
@@ -225,14 +225,14 @@ function History:widen(row)
   self:rewrite(lines)
 end
 
----Writes the file again if it was removed: its name is gone then, and what was written is still in the open file.
+---Writes the file again if somebody removed it: its content can still be read through the open handle.
 function History:keep()
   if host.kind(self.path) then return end
   local _, lines = read(self.file, math.huge)
   self:rewrite(lines)
 end
 
----Appends a line; it is in the file when this returns.
+---Appends a row as a line, which is in the file when this returns.
 ---@param row table<string, number|boolean|string>
 function History:append(row)
   self:keep()

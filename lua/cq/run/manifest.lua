@@ -35,7 +35,7 @@ local fields = {
 local of_parent = { folder = is.string(), iteration = is.integer { min = 0 }, set = is.table() }
 local of_notes = { name = is.string { optional = true }, world = is.string { optional = true } }
 
--- Words on why a table is no manifest; nil: it is one.
+-- A text on why a table is no manifest of a run; nil: it is one.
 local function problem_of(found)
   local said = is.problem(fields, found)
   if said then return said end
@@ -61,9 +61,9 @@ function manifest.contents(folder)
   return #names == 0 and "it is empty" or "it has " .. table.concat(names, ", ", 1, math.min(#names, 6))
 end
 
----The manifest of a folder; nil: there is none that is whole.
+---The manifest of a folder; nil: there is none, or it is damaged.
 ---@param folder string
----@return table?, string? problem     what is wrong with the one there
+---@return table?, string? problem     why it cannot be read
 function manifest.of(folder)
   local fine, found = pcall(json.decode, read_file(folder .. "/manifest.json") or "")
   local problem = (not fine or type(found) ~= "table") and "it is no JSON object" or problem_of(found)
@@ -71,7 +71,7 @@ function manifest.of(folder)
   return found
 end
 
----The manifest of a run. Errors: no folder; one that is none of a run; a run of a newer program.
+---The manifest of a run's folder. Errors: no folder; no folder of a run; a run of a newer program.
 ---@param folder string
 ---@param what string        for the errors
 ---@return table

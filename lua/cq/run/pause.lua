@@ -14,14 +14,14 @@ ffi.cdef "void clearerr(void *stream);"
 
 local pause = {}
 
--- Can the program ask a person at a terminal, as the only process?
+-- Can the program ask the user: is it a single process at a terminal?
 local function can_ask()
   local Ranks = package.loaded["cq.ranks"]
   return script.prompt and not option.program.quiet and not (Ranks and Ranks.current())
     and host.terminal(0) ~= nil and host.terminal(2) ~= nil
 end
 
--- Writes a question to the terminal and reads a line; nil at its end, or at another Ctrl-C.
+-- Writes a question to the terminal and reads the answer, a line; nil at the end of input, or at another Ctrl-C.
 local function ask(question)
   io.stderr:write(question)
   io.stderr:flush()
@@ -31,7 +31,7 @@ local function ask(question)
   return line
 end
 
--- Opens a Lua prompt within a paused run; the manifest keeps the statements that were typed.
+-- Opens a Lua prompt within a paused run; the manifest stores the statements that were typed. about: as in pause.stops.
 local function prompt(about)
   local typed = script.prompt(about.globals)
   local manifest = about.run and about.run.manifest
@@ -41,9 +41,9 @@ local function prompt(about)
   end
 end
 
----After Ctrl-C at a terminal: asks whether the run shall go on, stop, or open a prompt. True: it shall stop. False
----without Ctrl-C.
----@param about { iteration: integer, run: cq.Run?, globals: table }   globals: what the prompt has at hand
+---After Ctrl-C at a terminal: asks whether the run shall go on, stop, or open a prompt. Returns true if it shall stop,
+---false without Ctrl-C.
+---@param about { iteration: integer, run: cq.Run?, globals: table }   globals: of the prompt
 ---@return boolean
 function pause.stops(about)
   if watch.wants() then

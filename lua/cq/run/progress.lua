@@ -32,7 +32,7 @@ end
 Progress.duration = duration
 
 ---The progress line of a training; its clock starts now. Off a terminal, or with --quiet, it draws no bar.
----@param total integer       of the loop
+---@param total integer       iterations of the loop
 ---@param done? integer       already made, by a run that is resumed
 ---@return cq.Progress
 function Progress.new(total, done)
@@ -43,7 +43,7 @@ function Progress.new(total, done)
   }, Progress)
 end
 
--- The speed of a training, iterations a second, as text: as it is, or seconds an iteration where that reads better.
+-- The speed of a training as text, from iterations a second: "2.5/s", or "3.0 s each" below one a second.
 local function rate_text(rate)
   if rate >= 1 then return ("%.1f/s"):format(rate) end
   return ("%.1f s each"):format(1 / rate)
@@ -90,13 +90,13 @@ function Progress:text(loss, gradient)
   return table.concat(words, "  ")
 end
 
--- The text of a bar that is full to a fraction.
+-- The text of a progress bar, full to a fraction from 0 to 1.
 local function bar(fraction)
   local full = math.floor(BAR * math.min(1, math.max(0, fraction)) + 0.5)
   return "[" .. ("="):rep(full) .. (" "):rep(BAR - full) .. "]"
 end
 
----Notes that `done` iterations are made, and draws the bar or prints a line, now and then.
+---Notes that `done` iterations are made, and draws the bar or prints a line, unless the last one is too recent.
 ---@param done integer
 ---@param loss? number
 ---@param gradient? number    its norm
@@ -124,7 +124,7 @@ function Progress:update(done, loss, gradient)
   self.drawn = now
 end
 
----Leaves the last picture of the bar standing and goes to the next line.
+---Leaves the last bar on the screen and goes to the next line.
 function Progress:close()
   if message.wipe then io.stderr:write "\n" end
   message.wipe = nil

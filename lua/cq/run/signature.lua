@@ -67,7 +67,7 @@ end
 
 local of_params = { "min", "max", "rate" }
 
----Adds bounds and rates of parameters to a table, as texts by name.
+---Adds bounds and learning rates of parameters to a table, as texts by name.
 ---@param out table<string, string>
 ---@param params any
 function signature.add_params(out, params)
@@ -80,11 +80,11 @@ function signature.add_params(out, params)
   end
 end
 
--- The differences between two tables of texts by name, as text: "rate was 0.1 and is 0.2, ..." by the alphabet; empty
--- where nothing does.
+-- The differences between two tables of texts by name, in alphabetic order: "rate was 0.1 and is 0.2, ..."; empty if
+-- they are equal.
 function signature.changes(before, now)
   local list = {}
-  -- Notes a setting that changed.
+  -- Notes a setting if it changed.
   local function compare(name)
     local was, is_now = before[name] or "none", now[name] or "none"
     if was ~= is_now then list[#list + 1] = ("%s was %s and is %s"):format(name, was, is_now) end
@@ -97,11 +97,12 @@ function signature.changes(before, now)
   return table.concat(list, ", ")
 end
 
----Raises an error if the problem differs from the saved one; warns of differences in how it is optimized.
----@param before any            a cq.Signature; nil: of a time when it was not kept
+---Raises an error if the problem of a resumed run differs from the saved one; warns of differences in how it is
+---optimized.
+---@param before any            the saved cq.Signature; nil in files of early versions
 ---@param now cq.Signature
----@param what string           for the sentences
----@param folder? string        of a run that another one can begin from
+---@param what string           for errors
+---@param folder? string        of the run, for the advice to begin a new one from it
 function signature.check(before, now, what, folder)
   if before == nil then return end
   local odd = is.problem(fields, before)

@@ -6,7 +6,8 @@ local read_file = require "cq.base.read_file"
 
 local summary = {}
 
--- A time such as "2026-11-24T23:00:00Z" in seconds since a fixed day, whatever the local zone; nil for another text.
+-- The seconds from a fixed day to a time such as "2026-11-24T23:00:00Z", without the local time zone; nil for another
+-- text.
 local function seconds_of(date)
   local y, mo, d, h, mi, s = (date or ""):match "^(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)Z$"
   if not y then return nil end
@@ -16,7 +17,7 @@ local function seconds_of(date)
   return (((365 * years + leaps + math.floor((153 * months + 2) / 5) + d) * 24 + h) * 60 + mi) * 60 + s
 end
 
--- The row of the least loss; nil where no row has one. A loss that is not a number is none.
+-- The row of a history with the least loss; nil if no row has a loss that is a number.
 local function best_of(rows)
   local best
   for _, row in ipairs(rows) do
@@ -36,8 +37,8 @@ end
 ---@field seconds number?        from its start to its end
 ---@field script string?         its text
 
----Reads from a run's folder its options, losses, times, and whether it goes on. Errors: those of manifest.read; a
----history that no run has written.
+---Reads a run's options, losses and times from its folder, and whether it is still at work. Errors: those of
+---manifest.read; a history that no run has written.
 ---@param folder string
 ---@param what string           for errors
 ---@return cq.run.Summary

@@ -5,7 +5,7 @@
 --   3   until networks had scales of their observations, an output of their own, and elu
 local migrate = {}
 
--- Renames keys of a table in place; names: the new name by the old one. table may be nil.
+-- Renames keys of a table in place; names: { old name = new name }. table may be nil.
 local function rename(table, names)
   for before, now in pairs(table and names or {}) do
     if table[before] ~= nil then table[now], table[before] = table[before], nil end
@@ -42,9 +42,9 @@ local steps = {
 
 local of_records = { ["options.adjoint_decay"] = "options.gradient_decay" }
 
----Renames, in place, keys that an earlier program saved to resume a training by. Such files have no version; nothing is
----done to a value that is no such table.
----@param state any          of run:optimize, or of anything else
+---Renames, in place, keys of a state that an earlier program saved to resume a training from, as these files have no
+---version. Other values are left alone.
+---@param state any          the optimizer's part of optimizer.bin
 function migrate.training(state)
   if type(state) ~= "table" or type(state.plan) ~= "table" or type(state.starts) ~= "table" then return end
   for _, record in pairs(state.plan) do rename(type(record) == "table" and record, of_records) end
@@ -60,8 +60,8 @@ function migrate.training(state)
   end
 end
 
----Brings the data of a run, of the version data.version, to a later version in place, step by step, and fills in fields
----of the world that came later.
+---Converts the data of a saved run from data.version to a later version, in place, step by step, and adds fields of
+---the world that came later.
 ---@param data table
 ---@param version integer
 function migrate.to(data, version)

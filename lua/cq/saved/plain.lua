@@ -6,7 +6,7 @@ local plain = {}
 
 local simple = { number = true, string = true, boolean = true }
 
----A copy of a value that a file can hold: tables copied without functions and objects, tensors without their gradient.
+---A copy of a value that a file of tensors can hold: tables without functions and objects, tensors without gradients.
 ---nil for a function or an object.
 ---@param value any
 ---@return any
@@ -19,7 +19,7 @@ function plain.copy(value)
   return out
 end
 
----A new table with the entries of an object that plain.copy can copy.
+---A new table with the fields of an object, each copied by plain.copy.
 ---@param object table
 ---@return table
 function plain.fields(object)
@@ -28,9 +28,9 @@ function plain.fields(object)
   return out
 end
 
----Particle numbers of an index that counts from 0, as a tensor of numbers from 1.
----@param index ffi.cdata*|integer[]     int32_t[], or a list from 1 on
----@param count? integer        of the first kind
+---Indices that count from 0, as a tensor of numbers from 1. For files.
+---@param index ffi.cdata*|integer[]     int32_t[count], or a list
+---@param count? integer        nil: it is a list
 ---@return cq.Tensor
 function plain.numbers(index, count)
   local first = count and 0 or 1
@@ -40,7 +40,7 @@ function plain.numbers(index, count)
   return out
 end
 
----The int32_t array that plain.numbers was made from.
+---The inverse of plain.numbers: an int32_t array of indices from 0.
 ---@param numbers cq.Tensor
 ---@return ffi.cdata* index
 ---@return integer count
@@ -50,7 +50,7 @@ function plain.index(numbers)
   return index, numbers.count
 end
 
----The list that plain.numbers was made from.
+---The inverse of plain.numbers: a list of indices from 0.
 ---@param numbers cq.Tensor
 ---@return integer[]
 function plain.list(numbers)

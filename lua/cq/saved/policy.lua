@@ -8,8 +8,8 @@ local tables = require "cq.base.tables"
 
 local policy = {}
 
--- The fields of an observer or controller that its constructor, of the schema `name`, takes, as a table of plain data.
--- but: a set of names to leave out, or nil.
+-- The fields that the constructor of an observer or controller takes, as a table of plain data. name: of its schema;
+-- but: a set of fields to leave out, or nil.
 local function fields_of(object, name, but)
   local out = {}
   for _, key in ipairs(is.registry[name].names) do
@@ -20,10 +20,10 @@ end
 
 -- ---- observers ------------------------------------------------------------------------------------------------------
 
--- Groups, robots or lists of them that an observer names, as data: { group = name, robot = number } and { robot =
--- number }, where the number is that of the robot in the list `robots`; names and particle numbers are unchanged.
+-- The groups or robots that an observer names, or lists of them, as data: { group = name, robot = number } or { robot =
+-- number }, by the robot's number in the list `robots`; names and particle numbers are unchanged.
 local function of_groups(value, robots)
-  -- The number of a robot, or of the robot that it is a variant of, in the list `robots`; nil for another one.
+  -- The number of a robot, or of the robot that it is a variant of, in the list `robots`; nil if it is not there.
   local function place(robot)
     for k, own in ipairs(robots) do
       if own == robot or own.root == robot.root then return k end
@@ -37,7 +37,7 @@ local function of_groups(value, robots)
   return out
 end
 
--- The groups and robots that data of of_groups stand for, in lists as there; other values are unchanged.
+-- The inverse of of_groups: groups and robots, or lists of them, from data; other values are unchanged.
 local function to_groups(value, robots)
   if type(value) ~= "table" then return value end
   if value.robot then
@@ -49,15 +49,15 @@ local function to_groups(value, robots)
   return out
 end
 
--- The record { kind = "own", where = "file:line" } of an observer or controller that the user wrote, which cannot be
--- saved. method: "observe" or "act".
+-- The record { kind = "own", where = "file:line" } for an observer or controller that the user wrote, since it cannot
+-- be saved. method: "observe" or "act", whose definition `where` names.
 local function own(object, method)
   local f = object.f or object.table and object.table[method] or object.own and object.own[method]
   return { kind = "own", where = plain.where(f or object[method]) }
 end
 
----An observer as a table { kind, fields, groups, group }, or { kind = "own", where } of one that the user wrote; nil of
----none.
+---An observer as a table that can be saved, { kind, fields, groups, group }; { kind = "own", where } for one that the
+---user wrote; nil for none.
 ---@param observer any          of cq.Observer, or as an experiment holds one of the user's
 ---@param robots cq.Robot[]     of the world
 ---@param trained? table<string, cq.Tensor>   weights of an autoencoder that is trained with the controller
@@ -74,8 +74,8 @@ function policy.observer_data(observer, robots, trained)
   return out
 end
 
--- The constructor of a saved observer or controller from `families`; noun: "Observer" or "Controller"; what: whose it
--- is, for errors. Errors: one that the script wrote itself, or that this program lacks.
+-- The constructor of a saved observer or controller, by data.kind in `families`. noun: "Observer" or "Controller";
+-- what: the saved run, for errors. Errors: one that the script wrote itself, or that this program lacks.
 local function family_of(families, noun, data, what)
   if data.kind == "own" then
     is.fail("%s: its %s is the script's own (%s); run:load reads this in that script", what, noun:lower(), data.where)
@@ -83,8 +83,8 @@ local function family_of(families, noun, data, what)
   return rawget(families, data.kind) or is.fail("%s: this program has no cq.%s.%s", what, noun, data.kind)
 end
 
----The observer of a saved run. Errors: one that the script wrote itself; one that this program lacks; groups that the
----robots lack.
+---Creates the observer of a saved run. Errors: one that the script wrote itself; one that this program lacks; groups
+---that the robots lack.
 ---@param data table            from policy.observer_data
 ---@param robots cq.Robot[]     that groups are of
 ---@param what string           whose it is, for errors
@@ -98,8 +98,8 @@ end
 
 -- ---- controllers ----------------------------------------------------------------------------------------------------
 
----A controller as a table { kind, signals, fields }, of pulses also u, or { kind = "own", where } of one that the user
----wrote; nil of none.
+---A controller as a table that can be saved, { kind, signals, fields }, for pulses with u, their signals; { kind =
+---"own", where } for one that the user wrote; nil for none.
 ---@param controller cq.Controller?
 ---@param signals string[]      names of the signals that it gives
 ---@return table?
@@ -123,7 +123,7 @@ function policy.controller_data(controller, signals)
   return out
 end
 
----Data of a controller of several parts without the part of a design's pulses; nil of any other controller.
+---The data of a controller that is a sum, without its part of a design's pulses; nil for any other controller.
 ---@param data table?           from policy.controller_data
 ---@return table?
 function policy.without_pulses(data)
@@ -133,7 +133,7 @@ function policy.without_pulses(data)
   return { kind = "sum", signals = data.signals, fields = { parts = parts } }
 end
 
----A controller in words, by what its parameters depend on.
+---A controller as text, by the fields on which the shapes of its parameters depend.
 ---@param data table?           from policy.controller_data
 ---@return string
 function policy.words(data)
@@ -141,8 +141,8 @@ function policy.words(data)
   return data.kind == "own" and "the script's own" or controllers.words(data.kind, data.fields)
 end
 
----The controller of a saved run, with its parameters. Errors: one that the script wrote itself; one that this program
----lacks; parameters of other shapes.
+---Creates the controller of a saved run with its parameters. Errors: one that the script wrote itself; one that this
+---program lacks; parameters of other shapes.
 ---@param data table            from policy.controller_data
 ---@param params? table<string, cq.Tensor>   nil: of a design, which has none for the controller
 ---@param what string           whose it is, for errors

@@ -32,7 +32,7 @@ local function of_material(material)
   return out
 end
 
--- An actuator as a table that can be saved, without its path and surface; its particles are saved with the robot.
+-- An actuator's own fields as a table that can be saved; its path, surface and particles are saved with the robot.
 local function of_actuator(actuator)
   local out = {}
   for key, value in pairs(actuator) do
@@ -59,8 +59,8 @@ local function of_cable(cable)
   return out
 end
 
--- The faces and corners of a chamber as tensors { face, count, particle, weight }: the particles that carry each corner
--- with their weights, count of them for each corner.
+-- The closed surface of a chamber as tensors { face, count, particle, weight }: corners of each face; and for each
+-- corner the number of particles that carry it, these particles, and their weights.
 local function of_chamber(given)
   local count, particle, weight = {}, {}, {}
   for c, carrier in ipairs(given.carriers) do
@@ -86,8 +86,8 @@ local function mapped(list, f)
   return out
 end
 
--- The values of robot:with by name as data, { tensor, relative, measured, list } each; values by group are spread over
--- particles.
+-- The values that robot:with has set, by name, as data { tensor, relative, measured, list } each; values by group are
+-- spread over the particles.
 local function of_values(given)
   local out = {}
   for name, value in pairs(given.values or {}) do
@@ -98,8 +98,8 @@ local function of_values(given)
   return out
 end
 
--- The mesh that a body was made of as tensors { corners {triangles, 3, 3}, rest {n, dim} }; rest: where the body's
--- particles lie within the mesh.
+-- The mesh from which a body was made as tensors { corners {triangles, 3, 3}, rest {n, dim} }; rest: the places of the
+-- body's particles in the mesh.
 local function of_mesh(given)
   local corner, count = given.surface()
   local out = T.empty { count, 3, 3 }
@@ -107,8 +107,8 @@ local function of_mesh(given)
   return { corners = out, rest = given.root.position:detach() }
 end
 
--- The colour 0xRRGGBB that each particle was drawn in, as a tensor, -1 for particles of shapes that were not drawn;
--- nil if none was.
+-- The colour 0xRRGGBB of each particle from a drawn shape, as a tensor {n}, -1 for particles of other shapes; nil if no
+-- shape was drawn.
 local function of_drawn(given)
   if not next(given.drawn) then return nil end
   local out = T.full({ given.particle_count }, -1)
@@ -118,7 +118,7 @@ end
 
 ---A robot as a table that can be saved: particles with their constants, groups, materials, actuators, values and mesh.
 ---@param given cq.Robot       as a world holds it
----@param body cq.Robot        this one or a variant, which has the values
+---@param body cq.Robot        the same, or the variant of it whose values are saved
 ---@return table
 function robot.data(given, body)
   local out = { constants = {}, indices = {}, laws = mapped(given.laws, of_material) }
@@ -142,7 +142,7 @@ end
 
 -- ---- from data ------------------------------------------------------------------------------------------------------
 
--- A cq.Material from data of of_material. Errors: a constant that this program does not know.
+-- The inverse of of_material: a cq.Material. Errors: a constant that this program does not know.
 local function to_material(data)
   local out = setmetatable(tables.merged(data), materials.class)
   out.constants = mapped(data.constants, function(name)
@@ -151,20 +151,20 @@ local function to_material(data)
   return out
 end
 
--- A cq.Actuator from data of of_actuator.
+-- The inverse of of_actuator: a cq.Actuator.
 local function to_actuator(data)
   local out = setmetatable(tables.merged(data), actuators.class)
   return out
 end
 
--- A stress actuator on its particles from data of of_stress.
+-- The inverse of of_stress: an entry of robot.stresses.
 local function to_stress(data)
   local out = plain.copy(data)
   if data.index then out.index, out.count = plain.index(data.index) end
   return out
 end
 
--- A cable from data of of_cable.
+-- The inverse of of_cable: an entry of robot.cables.
 local function to_cable(data)
   return { name = data.name, stress = data.stress, actuator = to_actuator(data.actuator),
     points = mapped(data.points, function(point)
@@ -172,7 +172,7 @@ local function to_cable(data)
     end) }
 end
 
--- A chamber from data of of_chamber.
+-- The inverse of of_chamber: a chamber of cq.actuator.chamber.
 local function to_chamber(data)
   local particle, weight, list, at = plain.list(data.particle), data.weight:totable(), {}, 0
   for c, count in ipairs(plain.list(data.count)) do
@@ -182,8 +182,8 @@ local function to_chamber(data)
   return chamber.of(list, plain.list(data.face))
 end
 
--- A surface under pressure from data of of_surface; what: whose it is, for errors. Errors: the file lacks the walls of
--- its chamber.
+-- The inverse of of_surface: an entry of robot.surfaces. what: the saved run, for errors. Errors: the file lacks the
+-- walls of its chamber.
 local function to_surface(data, what)
   if not (data.chamber or data.area) then
     is.fail("%s: the file was made by a program that did not keep the walls of the chamber %s; run:load reads it in its script",
@@ -195,8 +195,8 @@ local function to_surface(data, what)
   return out
 end
 
--- Gives the body `out` the mesh of data.mesh: the function `surface`, and root.position, where its particles lie within
--- the mesh. Does nothing without a mesh.
+-- The inverse of of_mesh: gives the robot `out` the function `surface`, and root.position, the places of its particles
+-- in the mesh. Does nothing without data.mesh.
 local function to_mesh(out, data)
   if not data.mesh then return end
   -- The corners {triangles, 3, 3} of the robot's mesh as double*, and the number of triangles.
@@ -204,8 +204,7 @@ local function to_mesh(out, data)
   out.root = { position = data.mesh.rest }
 end
 
--- The colour 0xRRGGBB that each particle was drawn in, by particle number, from a saved tensor where -1 is none; {} for
--- nil.
+-- The inverse of of_drawn: a table of the colour 0xRRGGBB by particle number, from 1; {} for nil.
 local function to_drawn(tensor)
   local out = {}
   for p = 1, tensor and tensor.count or 0 do
@@ -228,8 +227,8 @@ local stress_fields = {
 
 local of_particle = { state = true, particle = true, constant = true }
 
--- Raises an error for data that are none of a robot: of a file that another program wrote, since a damaged one has
--- another checksum.
+-- Raises an error if data are not those of a robot. what: the saved run, for errors. A damaged file is found before by
+-- its checksum; these checks are for files of other programs.
 local function require_whole(data, what)
   -- Raises an error with a problem of the data; nil: there is none.
   local function check(problem)
@@ -251,8 +250,9 @@ local function require_whole(data, what)
   end
 end
 
----The robot that a file holds, as it was placed. All robots made from one entry share their particles, so that
----references to it work in worlds that hold any of them. Errors: forces of the script's own; damaged data.
+---Creates the robot that a file holds, as it was placed. It is a root: variants of it (robot:with) share its
+---particles, so that references to them work in worlds that hold any variant. Errors: forces of the script's own;
+---damaged data.
 ---@param data table           from robot.data
 ---@param what string          whose it is, for errors
 ---@return cq.Robot

@@ -21,16 +21,16 @@ local tables = require "cq.base.tables"
 
 local run = { format = "cqlua run", version = 4, name = "saved.bin", failure_name = "failure.bin" }
 
--- The values of gravity, friction and the like, by name, that a rollout with the parameters `params` has in place of
--- the world's own.
+-- The values of gravity, friction and the like, by name, by which rollouts with the parameters `params` differ from the
+-- world.
 local function changes_of(experiment, params)
   local out = tables.merged(experiment.given, experiment.of_scene)
   for name, value in pairs(params.world or {}) do out[name] = value:detach() end
   return out
 end
 
--- The robots of a world as a list of data; the trained one has the values of `body`. out.first is the trained robot's
--- number, nil if the world lacks it.
+-- The robots of a world as a list of data (saved/robot.lua), with the values of `body`, a variant of one of them, in
+-- its place. out.first is the number of that robot.
 local function of_robots(world, body)
   local out, own = {}, selection.robot(world, body, "saved.bin")
   for k, placed in ipairs(world.robots) do
@@ -40,15 +40,15 @@ local function of_robots(world, body)
   return out
 end
 
--- A controller of a design's signals {steps, signals} in open loop, to which the experiment's own controller, if any,
--- is added with its parameters.
+-- A controller that plays a design's signals {steps, signals} in open loop, to which the experiment's own controller,
+-- if any, adds its signals.
 local function with_feedback(experiment, params, signals)
   local pulses, feedback = controllers.open_loop(signals), experiment.controller
   return feedback and feedback:with(params.controller):with_part("pulses", pulses) or pulses
 end
 
--- World, robot and controller of an experiment with the given parameters; for a design also its tensors by name, else
--- nil.
+-- World, robot and controller of an experiment with the given parameters; for a design also its tensors (density,
+-- amplitudes, signals, ...) by name, else nil.
 local function setting(experiment, params)
   local own = experiment.extracted
   if own then
@@ -69,7 +69,7 @@ local function setting(experiment, params)
 end
 
 -- All that cq.load needs of an experiment with the parameters `params`, as a table of tensors, tables and texts.
--- learned: trained weights of the observer by name, or nil.
+-- learned: weights that the observer has trained itself, by name, or nil.
 local function describe(experiment, params, learned)
   local world, body, controller, design = setting(experiment, params)
   local out = {
@@ -108,11 +108,11 @@ function run.write_failure(folder, params, experiment, failure)
   write(folder, run.failure_name, out)
 end
 
----Writes saved.bin of a run: the experiment, the best parameters, and their loss and values. Does nothing in a process
----that only follows another one.
+---Writes saved.bin of a run: the experiment, the best parameters, and their loss and values. Does nothing on ranks but
+---the first.
 ---@param folder cq.Run
 ---@param best { loss: number, iteration: integer, params: table, values: table?, feasible: boolean?, learned: table? }
----@param experiment? cq.Experiment    nil: parameters of a function of the user's
+---@param experiment? cq.Experiment    nil: parameters of cq.solve, without an experiment
 function run.write(folder, best, experiment)
   if option.program.follows then return end
   local out = experiment and T.tape.pause(describe, experiment, best.params, best.learned) or {}
@@ -123,7 +123,7 @@ function run.write(folder, best, experiment)
 end
 
 ---Writes saved.bin of a learner's run: its policy without noise and its last mean reward, with world, robots and
----observer where its environment is a cq.Env. Does nothing in a process that only follows another one.
+---observer if its environment is a cq.Env. Does nothing on ranks but the first.
 ---@param folder cq.Run
 ---@param learner cq.Learner
 ---@param reward? number        mean of the last update; nil where its row is not in the history

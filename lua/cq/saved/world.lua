@@ -18,16 +18,16 @@ local of_machine = { device = true, threads = true }
 
 -- ---- to data --------------------------------------------------------------------------------------------------------
 
--- A function of time as a table { samples {steps, dim}, dt }: its values at the start of each control step, and the
--- control step. f: takes the time.
+-- A function f of time as a table { samples {steps, dim}, dt }: its values at the start of each control step of the
+-- world `given`, and the control step.
 local function sampled(f, given, steps)
   local rows = {}
   for i = 1, math.max(steps, 1) do rows[i] = f((i - 1) * given.control_dt) end
   return { samples = T.stack(rows, 1):detach(), dt = given.control_dt }
 end
 
--- A wall as a table { family, given }, its velocity sampled at control steps where it depends on the time. k: its
--- number in the world `given`.
+-- A wall as a table { family, given } that can be saved; a velocity that depends on time is sampled at control steps.
+-- k: its number in the world `given`.
 local function of_wall(wall, k, given, steps)
   local out = { family = wall.family, given = plain.copy(wall.given) }
   if wall.velocity_at or wall.motion then
@@ -42,8 +42,8 @@ local function numbers(value)
   return value.rank == 0 and value:item() or value:totable()
 end
 
--- Puts values that rollouts of the run had, by name (gravity, friction, wall_velocity, ...), into the data `out` of a
--- world, in place.
+-- Puts values that rollouts of the run had in place of the world's, by name (gravity, friction, wall_velocity, ...),
+-- into the world's data `out`, in place.
 local function take_changes(out, changes)
   local friction, velocity = numbers(changes.friction), numbers(changes.wall_velocity)
   for k, wall in ipairs(out.walls) do
@@ -83,8 +83,8 @@ end
 
 -- ---- from data ------------------------------------------------------------------------------------------------------
 
--- A function of the time that gives the sample {dim} of data.samples at that control step; what: for its error at any
--- other time.
+-- The inverse of `sampled`: a function of time that returns the sample {dim} of the control step at that time. what:
+-- for its error at any other time.
 local function of_samples(data, what)
   local samples, dt = data.samples, data.dt
   return function(time)
@@ -97,7 +97,7 @@ local function of_samples(data, what)
   end
 end
 
--- A cq.Boundary from data of of_wall. Errors: a kind of wall that this program lacks.
+-- The inverse of of_wall: a cq.Boundary. Errors: a kind of wall that this program lacks.
 local function to_wall(data)
   local fields = tables.merged(data.given)
   if type(fields.velocity) == "table" and fields.velocity.samples then
@@ -107,7 +107,7 @@ local function to_wall(data)
   return boundary[data.family](fields)
 end
 
----A table of fields that cq.World takes, without robots, from the data of a saved world.
+---The fields of cq.World, without robots, from the data of a saved world.
 ---@param data table           from world.data
 ---@return table
 function world.fields(data)

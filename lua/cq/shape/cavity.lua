@@ -113,7 +113,7 @@ end
 -- they enclose a positive volume: lines in 2D, two triangles for each face of a cell in 3D.
 local function faces_of(lattice, cells)
   local dim, of, corner, face = lattice.dim, {}, {}, {}
-  -- a corner by the number of the cell above it along each axis
+  -- The number of a corner, from 1, which is added to the list at first use. place: numbers of the cell above it.
   local function number(place)
     local key = 0
     for i = 1, dim do key = key * (lattice.size[i] + 1) + place[i] end

@@ -26,7 +26,7 @@ end
 ---@field meshed boolean?       of a mesh, and no lattice
 ---@field closed boolean        it was when it was read, and no particle of it was taken away
 
----The wall of a name, added to the cloud, empty, if it is not there.
+---The wall of the cloud that has this name; an empty one is added if there is none.
 ---@return cq.Wall
 function cloud.wall(self, name)
   local wall = self.walls[name]
@@ -37,7 +37,7 @@ function cloud.wall(self, name)
   return wall
 end
 
----The list of particle numbers of a group, added to the cloud, empty, if it is not there.
+---The cloud's list of the particle numbers in a group; an empty one is added if there is none.
 function cloud.group(self, name)
   local list = self.groups[name]
   if not list then
@@ -112,8 +112,8 @@ local function carry_walls(to, from, number)
   end
 end
 
----Appends the particles of another cloud where keep(x, y, z) is true, all without keep, with their groups and walls.
----Returns the cloud.
+---Appends the particles of another cloud for which keep(x, y, z) is true, all if keep is nil, with their groups and
+---walls. Returns the cloud.
 function cloud.append(self, other, keep)
   local number = {}
   for p = 1, other.count do

@@ -114,7 +114,7 @@ local function union(list)
   return all_of(list)
 end
 
----Both shapes; a + b is the same. Errors: a shape of another dimension.
+---Both shapes; a + b is the same. Errors: a shape of a wrong dimension.
 ---@param other cq.Shape
 ---@return cq.Shape
 function Shape:union(other)
@@ -139,7 +139,7 @@ local function part_of(kind, self, inside, keep, lower, upper)
   }
 end
 
----This shape without the other; a - b is the same. Errors: a shape of another dimension.
+---This shape without the other; a - b is the same. Errors: a shape of a wrong dimension.
 ---@param other cq.Shape
 ---@return cq.Shape
 function Shape:difference(other)
@@ -350,7 +350,7 @@ local function numbered(shape, k)
 end
 
 ---Copies in a row, each moved on by step. Of a group "leg", copy 2 is the group "leg.2"; all together stay "leg". So it
----is with walls of chambers. Errors: a step of another dimension.
+---is with walls of chambers. Errors: a step of a wrong dimension.
 ---@param fields shape.repeated.def
 ---@return cq.Shape
 function Shape:repeated(fields)

@@ -54,8 +54,8 @@ local function nearest(list, tolerance, r, g, b)
   return best
 end
 
--- Of every pixel, from 0: -1 outside, 0 body, k the k-th colour of the list, whose counts `pixels` are raised; and the
--- number of pixels inside.
+-- For every pixel of a picture, a table from 0: -1 outside, 0 body, k for the k-th colour of the list, whose count
+-- `pixels` is raised; and the number of pixels inside.
 local function classify(self, picture, list)
   local kinds, inside, count = {}, 0, picture.width * picture.height
   local back = self.background and { {} }

@@ -20,7 +20,7 @@ local spec = is.define("cq.Shape.points", {
   name = is.string { optional = true },
 })
 
--- The user's points as a tensor {n, dim}. Errors: other shapes; a point that is not finite; two in one place.
+-- The user's points as a tensor {n, dim}. Errors: wrong shapes; a point that is not finite; two points in one place.
 local function points_of(def)
   local points = T.as_tensor(def.points):detach()
   if points.rank ~= 2 or points:size(1) < 1 or points:size(2) < 2 or points:size(2) > 3 then
@@ -42,7 +42,7 @@ local function points_of(def)
 end
 
 -- The volume of each point {count}: spacing^dim, or as given, one number for all or {count}. Errors: both or neither;
--- another count; not above 0.
+-- a wrong count; not above 0.
 local function volumes_of(def, count, dim)
   if (def.spacing == nil) == (def.volume == nil) then
     is.fail("cq.Shape.points: give either spacing or volume%s", def.spacing and ", not both" or "")

@@ -96,7 +96,7 @@ function primitive.fill(self, spacing)
 end
 
 ---Makes a shape of a table of checked fields. inside(x, y, z): is a point within it? exact: its volume, or nil. Errors:
----a spacing of another dimension.
+---a spacing of a wrong dimension.
 function primitive.new(kind, self, lower, upper, exact, inside)
   self.kind, self.dim, self.lower, self.upper, self.exact, self.inside = kind, #lower, lower, upper, exact, inside
   -- The cloud of the shape's particles at a spacing.

@@ -95,7 +95,7 @@ local function solve_back(node, gradient)
 end
 
 ---The solution of A y = b {..., rows}, as sparse:solve. Errors: a matrix that is not square, or not positive definite;
----another size of b.
+---a wrong size of b.
 ---@param self cq.Sparse
 ---@param b cq.Tensor
 ---@return cq.Tensor

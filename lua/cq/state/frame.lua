@@ -53,8 +53,8 @@ end
 
 -- ---- particles ------------------------------------------------------------------------------------------------------
 
--- The values {n, ...} of one scene: row `scene` of values of a batch, else the values. rank: of the quantity of one
--- particle.
+-- The values {n, ...} of one scene: row `scene` of values {batch, n, ...}; values without a batch as they are. rank: of
+-- one particle's quantity.
 local function of_scene(state, values, scene, rank)
   return state.batched and values.rank == rank + 2 and values[scene] or values
 end
@@ -64,8 +64,8 @@ local function group_name(world, robot, name)
   return #world.robots > 1 and ("%s %s"):format(robot.name or "robot", name) or name
 end
 
--- The field "group" of a file: for each particle the number of the first group of its shape that it is in, 0 for none,
--- with the names of the groups. { name, integer, values {n}, names }.
+-- The field "group" of a file: for each particle the number of the first group that contains it, 0 for none, with the
+-- names of the groups: { name, integer, values {n}, names }.
 local function groups_of(state)
   local world = state.world
   local out, names = T.zeros { world.particle_count }, { "none" }
@@ -80,8 +80,8 @@ local function groups_of(state)
   return { name = "group", integer = true, values = out, names = names }
 end
 
--- The field "body" of a file: the number of the robot that each particle belongs to, with the robots' names. { name,
--- integer, values {n}, names }.
+-- The field "body" of a file: for each particle the number of its robot, with the robots' names: { name, integer,
+-- values {n}, names }.
 local function bodies_of(state)
   local world = state.world
   local out, names = T.zeros { world.particle_count }, { "none" }
@@ -94,8 +94,8 @@ end
 
 local integers = { group = groups_of, body = bodies_of }
 
--- One field of a state for a file: its name, values {n, ...} and unit. nil for a constant that no material has. Errors:
--- an unknown name; a constant that no material has, if it was asked for.
+-- One field of a state for a file, by its name: { name, values {n, ...}, unit }. nil for a constant that no material
+-- has. asked: the user named it. Errors: an unknown name; a constant that no material has, if asked.
 local function field_of(state, name, scene, asked)
   if integers[name] then return integers[name](state) end
   if not units[name] then
@@ -138,8 +138,8 @@ end
 -- The rows of a tensor that belong to the particles of one robot.
 local function own(values, robot) return values:slice(robot.first + 1, robot.first + robot.particle_count, 1) end
 
----Surfaces that the bodies of a rollout carry along in any of its states, as a list of { skin, robot }. A body that
----flows has none. Errors: no body has a surface.
+---The surfaces of the bodies, bound to their particles, for any state of a rollout: a list of { skin, robot }. A body
+---that flows has none. Errors: no body has a surface.
 ---@param state cq.State
 ---@param def state.save.def
 ---@param what string

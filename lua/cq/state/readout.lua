@@ -35,7 +35,7 @@ for id = 0, C.CQ_QUANTITY_COUNT - 1 do
   readout.quantities[id + 1] = fields[name]
 end
 
----A checker of the name of a quantity.
+---A checker of the name of a quantity, with this default.
 ---@param default string
 function readout.named(default)
   local list = { default = default }
@@ -62,7 +62,8 @@ local kinds = {
   gather_row = C.CQ_READOUT_GATHER, sum = C.CQ_READOUT_SUM,
 }
 
--- The dimensions of a quantity of this rank for one particle, as a list; rank 3, an axial vector, is one number in 2D.
+-- The dimensions of one particle's value of a quantity, as a list. rank 0: {}, 1: {dim}, 2: {dim, dim}, 3: an axial
+-- vector, {} in 2D and {3} in 3D.
 local function dims_of(world, rank)
   if rank == 3 then return world.dim == 3 and { 3 } or {} end
   local dims = {}
@@ -95,7 +96,7 @@ local function make(world, kind, field, weight, selection)
   return { def = def, selection = selection, shapes = { [0] = shape_of(world, kind, fields[field], selection) } }
 end
 
----The dimensions of a readout's result for a batch, which is its first dimension; kept in found.shapes.
+---The dimensions of a readout's result in a batch of this size, its first dimension; they are kept in found.shapes.
 ---@return integer[]
 function readout.batched(found, batch)
   local shape = { batch }
@@ -104,8 +105,8 @@ function readout.batched(found, batch)
   return shape
 end
 
----The readout of a selection, as a struct of the engine with the dimensions of its result; made once for each selection
----and kind.
+---The readout of a selection of particles: the engine's struct, and the dimensions of its result; made once for each
+---selection, kind, field and weight. As in State's `read`.
 ---@return { def: ffi.cdata*, shapes: table<integer, integer[]> }
 function readout.find(world, kind, field, weight, selection)
   local key = kind .. field .. weight
@@ -117,7 +118,7 @@ function readout.find(world, kind, field, weight, selection)
   return found
 end
 
----The readout that gives one row of numbers for each scene: means of groups, or the values of their particles.
+---The readout whose result is one row of numbers for each scene: means of groups, or the values of their particles.
 ---@param kind "mean"|"gather"
 ---@param field "position"|"velocity"|"motion"
 ---@param weight? "mass"|"particle"|"volume"

@@ -2,8 +2,8 @@
 -- particles are undeformed.
 local values = {}
 
----A value of particles by its name, such as "mass", that the rollout of a state was given, or else that its world has;
----nil if none has it.
+---The values {n, ...} of a field of particles by its name, such as "mass", in the rollout of a state: as given to the
+---rollout, else the world's; nil if neither has it.
 ---@param state cq.State
 ---@param name string
 ---@return cq.Tensor?
@@ -12,8 +12,8 @@ function values.of(state, name)
   return set and set.tensor or state.world.layout.base[name]
 end
 
----A constant of the materials {n}, or the density, in each scene of a batch where it differs; nil if no material of the
----world has it.
+---A constant of the materials {n}, or the density; {batch, n} where scenes differ; nil if no material of the world has
+---it.
 ---@param state cq.State
 ---@param name string
 ---@return cq.Tensor?
@@ -22,7 +22,7 @@ function values.constant(state, name)
   return values.of(state, name)
 end
 
----Where the particles of a rollout are undeformed {n, dim}, and their volumes there {n}.
+---The places {n, dim} at which the particles of a rollout are undeformed, and their volumes there {n}.
 ---@param state cq.State
 ---@return cq.Tensor rest, cq.Tensor volume
 function values.undeformed(state)

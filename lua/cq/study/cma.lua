@@ -8,8 +8,8 @@ Cma.__index = Cma
 local SIGMA = 0.3            -- first step size, of a cube of side 1
 local ATTEMPTS = 100         -- draws of a point outside of the cube, before it is moved to its side
 
--- Sets in self the weights of the better half of a generation, the learning rates that follow from them, and the mean
--- length of a random step (chi).
+-- Sets in self the weights of the better half of a generation, the learning rates that follow from them (c_sigma, c_c,
+-- c_1, c_mu, d_sigma), and the mean length of a standard normal vector (chi).
 local function constants(self)
   local n, size = self.n, self.size
   local half = math.floor(size / 2)
@@ -49,7 +49,7 @@ local function zeros(n)
   return out
 end
 
----CMA-ES in the unit cube: mean at its centre, covariance the identity.
+---CMA-ES in the unit cube: its mean at the centre, its covariance the identity.
 ---@param n integer           dimensions
 ---@param size? integer       points of a generation
 ---@return table                the Cma
@@ -75,7 +75,7 @@ local function decompose(self)
   for i = 1, self.n do self.axes[i] = math.sqrt(math.max(values[i], 1e-30)) end
 end
 
--- Draws a point of the distribution, a list {n}: mean + sigma B D z, with z normal.
+-- Draws a point of the distribution, a list {n}: mean + sigma B D z, with z standard normal.
 local function draw(self, random)
   local n, z, x = self.n, {}, {}
   for i = 1, n do z[i] = self.axes[i] * random:normal() end
@@ -87,7 +87,8 @@ local function draw(self, random)
   return x
 end
 
----A new point of this generation; after many draws outside of the unit cube the last one is moved into it.
+---Draws a point of this generation inside the unit cube; after ATTEMPTS draws outside it, the last one is moved to the
+---cube's side.
 ---@param random table        a stream of its own for each point
 ---@return number[]           in [0, 1)
 function Cma:ask(random)

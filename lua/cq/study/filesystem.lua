@@ -16,7 +16,7 @@ local networked = {
   [0x7461636f] = "OCFS2", [0x01161970] = "GFS2",
 }
 
----The number of a folder's kind of file system, from statfs; nil where statfs fails.
+---The number of the kind of file system that a folder is on, from statfs; nil if statfs fails.
 ---@param path string
 ---@return integer?
 function filesystem.type(path)
@@ -27,7 +27,7 @@ end
 
 ---Raises an error if a folder is on a network file system, where processes cannot share a file.
 ---@param path string
----@param type? integer     that of the folder unless given
+---@param type? integer     number of the kind of file system; the folder's unless given
 function filesystem.check(path, type)
   local name = networked[type or filesystem.type(path) or 0]
   if not name then return end

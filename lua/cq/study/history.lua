@@ -12,15 +12,15 @@ function History.new(study, store)
     running = {} }, History)
 end
 
--- A stored point, values by parameter, as a list of coordinates in the unit cube in the order of the space.
+-- A stored point, numbers by parameter, as a list of coordinates in the unit cube, in the order of the space.
 local function coordinates(study, point)
   local x = {}
   for d, entry in ipairs(study.space) do x[d] = entry.parameter:unit(point[entry.name]) end
   return x
 end
 
--- One entry for all replicates of point k: { number, state, x: coordinates, values: means by objective, less is better,
--- step and value of a pruned one }. Its state is "done" if one of rows is, else "pruned" or "failed".
+-- One entry for all replicates of point k: { number = k, state, x: coordinates, values: means by objective, less is
+-- better, step and value of a pruned one }. Its state is "done" if one of rows is, else "pruned" or "failed".
 local function summary(study, k, rows)
   local entry, done = { number = k, state = "failed" }, 0
   entry.values = {}
@@ -41,8 +41,8 @@ local function summary(study, k, rows)
   return entry
 end
 
--- Adds the row of a trial that has ended; once all replicates of a point have, they become one entry of finished and
--- by_number.
+-- Adds the row of a trial that has ended; when all replicates of a point have ended, adds one entry for the point to
+-- self.finished and self.by_number.
 function History:add(row)
   local study = self.study
   local k = study:place(row.number)
@@ -56,7 +56,7 @@ function History:add(row)
   self.by_number[k], self.finished[#self.finished + 1] = entry, entry
 end
 
----Reads trials that have ended since the last call, and the points of those that run, from the store.
+---Updates the history from the store: trials that have ended since the last call, and the points of running ones.
 function History:refresh()
   for _, row in ipairs(self.store:ended(self.serial)) do
     self.serial = row.serial
@@ -72,7 +72,7 @@ function History:refresh()
   end
 end
 
----The point of a trial as JSON: that of its other replicates, or a new one.
+---The point of a trial as JSON: the one that its other replicates have, or a new one from the sampler.
 ---@param number integer
 ---@return string
 function History:point(number)

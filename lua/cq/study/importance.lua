@@ -21,8 +21,8 @@ local function ranks(values)
   return out
 end
 
--- A list of the bin, from 1, that each of the numbers xs is in by one parameter: one for each value of a choice, or
--- equal shares of a range; and the number of bins.
+-- For each of the numbers xs of one parameter its bin, from 1, a list: a bin for each value of a choice, or shares of a
+-- range with equally many xs; and the number of bins.
 local function bins(parameter, xs)
   local out = {}
   if parameter.kind == "choice" then return xs, #parameter.values end
@@ -32,8 +32,8 @@ local function bins(parameter, xs)
   return out, count
 end
 
----The share of the variance that each parameter explains, between 0 and 1, in the order of the space; nil with fewer
----than ten points.
+---The share of the variance of the values that each parameter explains on its own, from 0 to 1, in the order of the
+---space; nil with fewer than ten points.
 ---@param space { name: string, parameter: cq.Parameter }[]
 ---@param points { point: table<string, number>, value: number }[]
 ---@return number[]?

@@ -10,13 +10,13 @@ local text = require "cq.base.text"
 
 local launch, quoted = {}, text.quoted
 
--- The path from the root of a path in the present folder.
+-- The absolute path of a path in the current folder.
 local function absolute(path)
   if path:sub(1, 1) == "/" then return path end
   return first_line "pwd -P" .. "/" .. path
 end
 
--- The text that a command prints, errors included.
+-- The text that a shell command prints, including errors.
 local function output_of(command)
   local pipe = io.popen(command .. " 2>&1")
   local said = pipe and pipe:read "*a" or ""
@@ -24,10 +24,10 @@ local function output_of(command)
   return said
 end
 
--- Is this program on the shell's path?
+-- Can the shell find this program?
 local function is_there(program) return output_of("command -v " .. program) ~= "" end
 
--- The command line of a worker, quoted for a shell, with this program's own options.
+-- The command line of a launched worker, quoted for a shell, with the options of this program that it must share.
 local function command_of(session, options)
   local words = { quoted(host.executable), "study run", quoted(session.script), "--store " .. quoted(session.address) }
   if session.seeds then words[#words + 1] = "--seeds " .. session.seeds end
@@ -46,7 +46,8 @@ local function command_of(session, options)
   return table.concat(words, " ")
 end
 
--- Makes the folder for the scripts and logs of launched workers; returns its absolute path. Errors: it cannot be made.
+-- Creates the folder for the scripts and logs of launched workers; returns its absolute path. Errors: it cannot be
+-- created.
 local function make_folder(session)
   local folder = absolute(session.folder) .. "/launch"
   local made, problem = host.make_folder(folder)
@@ -82,18 +83,18 @@ local function job_script(session, options, count)
   return table.concat(lines, "\n") .. "\n"
 end
 
--- The most jobs of one Slurm array, as scontrol tells it, else Slurm's default.
+-- The largest number of jobs in one Slurm array, from scontrol, else Slurm's default.
 local function array_limit()
   local size = tonumber(output_of("scontrol show config"):match "MaxArraySize%s*=%s*(%d+)")
   return math.max(1, (size or SLURM_DEFAULT) - 1)
 end
 
----Writes and submits arrays of workers; arrays over the site's limit are cut. Errors: no sbatch on the path; sbatch
----refuses.
+---Writes and submits Slurm arrays of workers, several if the site's limit needs that. Errors: no sbatch on the path;
+---sbatch refuses.
 ---@param session cq.Session
 ---@param options { workers: integer, jobs: integer, sbatch: string? }
----@param ready fun()           makes what workers must find; not called where sbatch is not at hand
----@return string[] lines       what was submitted
+---@param ready fun()           prepares the store for the workers; not called without sbatch
+---@return string[] lines       "submitted job 12: PATH" each
 function launch.slurm(session, options, ready)
   local folder, limit = make_folder(session), array_limit()
   local paths, lines, first = {}, {}, 0
@@ -119,12 +120,12 @@ end
 
 -- ---- ssh ------------------------------------------------------------------------------------------------------------
 
----Runs workers on hosts by GNU parallel, and waits for them. Errors: no GNU parallel. options.workers becomes one for
----each host unless given.
+---Runs workers on hosts by GNU parallel, and waits for them. options.workers becomes one for each host unless given.
+---Errors: no GNU parallel.
 ---@param session cq.Session
 ---@param options { workers: integer?, jobs: integer }
 ---@param hosts string          as GNU parallel takes them: "a,b,user@c"; ":" is this machine
----@param ready fun()           makes what workers must find; not called where GNU parallel is not at hand
+---@param ready fun()           prepares the store for the workers; not called without GNU parallel
 ---@return integer failed        workers that ended with an error
 function launch.ssh(session, options, hosts, ready)
   local count = 0

@@ -10,10 +10,10 @@ local text = require "cq.base.text"
 local HISTORIES = 200           -- trials whose reports the page holds, the best of them
 local POINTS = 200              -- of a curve of one trial
 
--- A number with six digits; any other value as it is.
+-- A number rounded to six digits; any other value as it is.
 local function short(x) return type(x) == "number" and tonumber(("%.6g"):format(x)) or x end
 
--- The value of a parameter for the table of a page, from its number in a point: of a choice the value as stored; "" for
+-- The value of a parameter for the page's table, from its number x in a point: of a choice the stored value; "" for
 -- nil.
 local function value_of(parameter, x)
   if x == nil then return "" end
@@ -22,7 +22,7 @@ local function value_of(parameter, x)
 end
 
 -- The page's table of trials: { columns, rows, axes, objective, sign }, where axes and objective are columns, counted
--- from 0.
+-- from 0. rows: of Store:trials; stored: the study's definition.
 local function table_of(rows, stored)
   local columns, axes = { "trial", "state" }, {}
   for _, parameter in ipairs(stored.space) do
@@ -46,7 +46,7 @@ local function table_of(rows, stored)
   return { columns = columns, rows = out, axes = axes, objective = objective, sign = stored.objectives[1].sign }
 end
 
--- A curve for the page: values of finished trials in the order in which they ended, and the best value so far at each.
+-- A curve for the page: the objective of finished trials in the order in which they ended, and the best value so far.
 local function progress_of(rows, objective)
   local ended = {}
   for _, row in ipairs(rows) do
@@ -64,8 +64,7 @@ local function progress_of(rows, objective)
       { name = "each trial", y = values, points = true } } }
 end
 
--- A curve for the page: the values of the first two objectives of finished trials against each other, for their
--- trade-off.
+-- A plot for the page: the first two objectives of finished trials against each other, for their trade-off.
 local function objectives_of(rows, objectives)
   local x, y, a, b = {}, {}, objectives[1].name, objectives[2].name
   for _, row in ipairs(rows) do
@@ -74,8 +73,8 @@ local function objectives_of(rows, objectives)
   return { title = ("%s over %s"):format(b, a), x_label = a, x = x, series = { { name = b, y = y, points = true } } }
 end
 
--- The values that a trial has reported over its steps, as a list of curves for the page, by the alphabet, of POINTS
--- points at most.
+-- The values that a trial has reported over its steps, as a list of curves for the page in alphabetic order, of at most
+-- POINTS points each.
 local function curves_of(store, number)
   local out, names, curves = {}, {}, store:curves(number)
   for name in pairs(curves) do names[#names + 1] = name end
@@ -91,7 +90,8 @@ local function curves_of(store, number)
   return out
 end
 
--- The folder with saved.bin of a trial: its own, or a subfolder if its run has a name; nil: neither has one.
+-- The folder with a trial's saved.bin: the trial's own (path), or a subfolder, if its run has a name; nil: there is
+-- none.
 local function result_folder(path)
   if host.kind(path .. "/saved.bin") then return path end
   local names = host.entries(path) or {}
@@ -101,8 +101,8 @@ local function result_folder(path)
   end
 end
 
--- Adds the bodies of the best trials to page.data.runs, `bodies` at most; trials without a saved result are passed
--- over.
+-- Adds the bodies of the best trials to page.data.runs, at most `bodies`; trials without a saved result are skipped.
+-- best: rows of trials, the best first; def: options of their films.
 local function add_bodies(page, folder, best, bodies, def)
   for _, row in ipairs(best) do
     if #page.data.runs >= bodies then break end

@@ -18,7 +18,7 @@ local LOWER, UPPER = 0.05, 0.95
 local WIDE = 100             -- positive values whose largest is so many times the least are shown by their logarithm
 
 -- The data of all plots: { study, store, label: the first objective, done: a list of finished trials, the best first,
--- with number, point, rank (less is better) and value in the user's sign }.
+-- each { number, point, rank: the value, less is better, value: with the user's sign } }.
 local function data_of(study, store)
   local first = study.objectives[1]
   local data = { study = study, store = store, label = first.name, done = {} }
@@ -44,8 +44,7 @@ local function labels_of(parameter)
   return out
 end
 
--- One slice plot, a canvas: results over one parameter. Points of a choice are spread beside its middle, by trial
--- number.
+-- One plot, a canvas: results over one parameter. Points of a choice are scattered around its middle, by trial number.
 local function slice(data, name, parameter)
   local x, y, label = {}, {}, name
   for k, entry in ipairs(data.done) do
@@ -59,7 +58,7 @@ local function slice(data, name, parameter)
     x_names = parameter.kind == "choice" and labels_of(parameter) or nil }
 end
 
--- The sheet of slice plots, one canvas with a plot for each parameter.
+-- A canvas with a plot of the results over each parameter.
 local function slices(data)
   local space = data.study.space
   local across = math.min(#space, ACROSS)
@@ -74,8 +73,8 @@ end
 
 -- ---- bands ---------------------------------------------------------------------------------------------------------
 
--- The name whose curves are plotted: the first objective's if it has any, else the first by the alphabet; nil where no
--- trial has reported.
+-- The name of the reported value to plot: the first objective if trials have reported it, else the first name in
+-- alphabetic order; nil if no trial has reported.
 local function name_of(data)
   local first
   for _, row in ipairs(data.store.base:rows "SELECT DISTINCT name FROM report ORDER BY name DESC") do
@@ -85,8 +84,8 @@ local function name_of(data)
   return first
 end
 
--- { x: steps, y: median, lower, upper: quantiles }, lists, of a reported value over the trials `numbers` that came to
--- each step; nil where none has reported.
+-- The median and the band of a reported value over steps: lists { x: steps, y: median, lower, upper: quantiles }.
+-- numbers: the trials; each step counts those that came to it. nil where none has reported.
 local function band_of(data, name, numbers)
   local at, steps = {}, {}
   for _, number in ipairs(numbers) do
@@ -110,8 +109,8 @@ local function band_of(data, name, numbers)
   return #band.x > 0 and band or nil
 end
 
--- A list of points { k, text, numbers of their trials, mean result } that are done, by their mean result, the best
--- first.
+-- A list of the study's points with finished trials, the best mean result first: { k, text, numbers: of their trials,
+-- mean: of the first objective, less is better }.
 local function points_of(data)
   local out = data.study:by_point(data.done)
   for _, point in ipairs(out) do
@@ -127,8 +126,8 @@ local function points_of(data)
   return out
 end
 
--- A list { text, numbers } of the groups of trials that share one curve: the replicates of a point, or all trials and
--- the best.
+-- A list { text, numbers } of groups of trials that are plotted as one band: the replicates of each point; without
+-- replicates all trials, and the best alone.
 local function groups_of(data)
   if data.study.repeats > 1 then return points_of(data) end
   local all = {}
@@ -139,7 +138,7 @@ local function groups_of(data)
   return { { text = "all trials", numbers = all }, { text = ("the best, trial %d"):format(best), numbers = { best } } }
 end
 
--- The plot of curves, a canvas: medians of groups of trials with bands. nil: no trial reported.
+-- The plot of reported curves, a canvas: for each group of trials the median and a band. nil: no trial has reported.
 local function bands(data)
   local name, series, all = name_of(data), {}, {}
   for k, group in ipairs(name and groups_of(data) or {}) do

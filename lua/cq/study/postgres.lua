@@ -55,14 +55,14 @@ local postgres = {}
 
 local P                              ---@type ffi.namespace*  once it is loaded
 
--- A message of the server, a C string, with its lines joined into one.
+-- A message of the server, a C string, on one line.
 local function first_line(said) return (ffi.string(said):gsub("%s+", " "):gsub("^ ", ""):gsub(" $", "")) end
 
 -- raised within a transaction whose connection was lost, so that it begins again
 local Again = setmetatable({}, { __tostring = function() return "the connection to the server was lost" end })
 
--- Makes the schema and sets the options of a connection, after each time it is made; returns the server's error, nil
--- where all is well.
+-- Sets the options of a new connection, and creates the study's schema if needed; returns the server's error, nil if
+-- there is none.
 local function set_up(self)
   self.prepared, self.count = {}, 0
   local schema = '"' .. self.schema .. '"'
@@ -78,9 +78,9 @@ local function set_up(self)
   end
 end
 
----Connects to a server. Errors: no libpq; a server that cannot be reached or that refuses.
+---Connects to a server and the study's schema. Errors: no libpq; a server that cannot be reached or that refuses.
 ---@param address string       postgresql://user@host/database
----@param def { schema: string, patience?: number }
+---@param def { schema: string, patience?: number }     patience: longest wait for a lost server [s]
 ---@return cq.Postgres
 function postgres.open(address, def)
   P = P or library.load { names = { "libpq.so.5" }, declarations = declarations, package = "libpq5",
@@ -117,7 +117,7 @@ local function reconnect(self)
   message.note("the server %s is back", self.path)
 end
 
--- SQL with its placeholders as PostgreSQL writes them: $1 and $3 for ? and ?3.
+-- SQL with PostgreSQL's placeholders, $1 and $3, in the place of SQLite's ? and ?3.
 local function own_sql(sql)
   local k = 0
   return (sql:gsub("%?(%d*)", function(digits)
@@ -126,14 +126,14 @@ local function own_sql(sql)
   end))
 end
 
--- A number as text without loss of digits; any other value as it is.
+-- A number as text with all its digits; any other value as it is.
 local function word(value)
   if type(value) == "number" then return value % 1 == 0 and ("%.0f"):format(value) or ("%.17g"):format(value) end
   return value
 end
 
--- Runs a statement with its values, which is prepared once. Returns libpq's result, whatever its status; the caller
--- clears it.
+-- Runs an SQL statement with its values; each statement is prepared once for a connection. Returns libpq's result,
+-- whatever its status; the caller clears it.
 local function execute(self, sql, ...)
   local count = select("#", ...)
   local values, keep = ffi.new("const char *[?]", math.max(count, 1)), {}
@@ -152,8 +152,8 @@ local function execute(self, sql, ...)
   return P.PQexecPrepared(self.handle, name, count, values, nil, nil, 0)
 end
 
--- The result of a statement that went well; the caller clears it. Connects again as often as needed, after which an
--- error, Again, is raised within a transaction. Errors: the server refuses it.
+-- The result of an SQL statement that succeeded; the caller clears it. A lost connection is made again, and the
+-- statement repeated; within a transaction the error Again is raised instead. Errors: the server refuses the statement.
 local function result_of(self, sql, ...)
   while true do
     local result = execute(self, sql, ...)
@@ -169,7 +169,7 @@ local function result_of(self, sql, ...)
   end
 end
 
----Runs a statement with its values; returns how many rows it changed.
+---Runs an SQL statement with its values (... for its ?); returns the number of rows that it changed.
 function Postgres:run(sql, ...)
   local result = result_of(self, sql, ...)
   local changed = tonumber(ffi.string(P.PQcmdTuples(result))) or 0
@@ -177,7 +177,7 @@ function Postgres:run(sql, ...)
   return changed
 end
 
----A list of all rows that a statement gives, as tables by the names of the columns: numbers, texts, nil.
+---A list of all rows that an SQL statement returns, as tables by the names of the columns: numbers, texts, nil.
 function Postgres:rows(sql, ...)
   local result, out = result_of(self, sql, ...), {}
   local names, types = {}, {}
@@ -198,14 +198,14 @@ function Postgres:rows(sql, ...)
   return out
 end
 
----The first column of the first row that a statement gives; nil: it gives none.
+---The first column of the first row that an SQL statement returns; nil: it returns none.
 function Postgres:value(sql, ...)
   local row = self:rows(sql, ...)[1]
   if row then return select(2, next(row)) end
 end
 
----Calls f within a transaction and returns its value: all of its changes are made or none. A nested one is part of the
----outer. f is called again where the connection was lost.
+---Calls f within a transaction and returns its value: all changes of f are made, or none. A nested transaction is part
+---of the outer one. If the connection is lost, f is called again.
 function Postgres:transaction(f)
   if self.inside then return f() end
   while true do
@@ -225,7 +225,8 @@ function Postgres:transaction(f)
   end
 end
 
----Waits for a lock of the study, which this process holds until the end of its transaction.
+---Takes a lock on the study, and holds it until the end of this transaction: for steps that only one process may do at
+---a time.
 function Postgres:turn() self:rows("SELECT pg_advisory_xact_lock(?, hashtext(?))", TURN, self.schema) end
 
 ---Was the database removed? Always false: it is on a server, and in no folder that somebody could remove.
@@ -238,7 +239,7 @@ function Postgres:has_table(name)
 end
 
 ---Renames the study's schema, with all tables, to NAME_earlier_1 (or _2, _3 ..., the first unused name), and makes an
----empty schema for a study that is started again from nothing.
+---empty schema. For --force-new.
 ---@return string schema      new name of the old schema
 function Postgres:move_away()
   local count = 1

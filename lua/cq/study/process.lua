@@ -65,8 +65,8 @@ end
 
 -- ---- who is who ----------------------------------------------------------------------------------------------------
 
--- When a process began, in ticks since the machine did, as text; nil: it has ended. Numbers of processes are used
--- again, so number and begin together name one.
+-- The time at which a process began, in ticks since the machine did, as text; nil: it has ended. Numbers of processes
+-- (pid) are used again, but number and beginning together name one process.
 local function beginning(pid)
   local file = io.open(("/proc/%d/stat"):format(pid))
   if not file then return nil end
@@ -77,7 +77,7 @@ local function beginning(pid)
   return state ~= "Z" and state ~= "X" and words[20] or nil
 end
 
--- A text for the machine or container that this process runs in, since each container numbers processes on its own.
+-- A text that names the machine or container in which this process runs, since each container numbers its processes.
 local function place()
   local buffer = ffi.new "char[128]"
   local length = tonumber(F.readlink("/proc/self/ns/pid", buffer, 127))
@@ -85,14 +85,15 @@ local function place()
   return ("%s/%s"):format(name, length > 0 and ffi.string(buffer, length):match "%d+" or "0")
 end
 
----A name for this process that no other has, on any machine.
+---A name for this process that no other process has, on any machine. By it the store knows who runs a trial.
 ---@return string
 function process.name()
   local pid = F.getpid()
   return ("%s/%d/%s"):format(place(), pid, beginning(pid) or "0")
 end
 
----Is this, as process.name gives it, the name of a process that was on this machine and has ended?
+---Did this process (name: of process.name) run on this machine, and has it ended? False for processes of other
+---machines.
 ---@param name string
 function process.is_gone(name)
   local where, pid, began = name:match "^(.*)/(%d+)/(%d+)$"
@@ -101,10 +102,10 @@ end
 
 -- ---- starting and ending -------------------------------------------------------------------------------------------
 
--- The operating system's words for an error number; nil: the last one.
+-- The operating system's message for an error number; nil: for errno.
 local function problem_of(number) return ffi.string(F.strerror(number or ffi.errno())) end
 
--- Makes a pipe that programs started later do not inherit; returns the numbers of its ends for reading and writing.
+-- Makes a pipe that later programs do not inherit; returns the file numbers of its ends for reading and writing.
 -- Errors: the system makes none.
 local function pipe()
   local files = ffi.new "int[2]"
@@ -123,10 +124,10 @@ end
 local Child = { __name = "cq.Child" }
 Child.__index = Child
 
----Starts a child process: the same program on the same script, with pipes to and from it. Errors: the system starts no
+---Starts a child process, this program on the study's script, with pipes to and from it. Errors: the system starts no
 ---process.
 ---@param words string[]       its arguments
----@param threads integer      for matrix products: with one there are no others, and it can be copied (process.in_a_fork)
+---@param threads integer      of OpenBLAS; with 1 the child can be forked (process.in_a_fork)
 ---@param log string           a file for what it prints
 ---@return cq.Child
 function process.start(words, threads, log)
@@ -157,7 +158,7 @@ function process.start(words, threads, log)
   return setmetatable({ pid = pid[0], input = ours_in, output = ours_out, rest = "" }, Child)
 end
 
--- Writes a line whole to a file number; returns false if the other end is closed.
+-- Writes a whole line to a file number; returns false if the other end of the pipe is closed.
 local function write_all(file, line)
   local at = 0
   while at < #line do
@@ -174,7 +175,8 @@ function Child:send(line) return write_all(self.output, line .. "\n") end
 local BLOCK = 65536
 local buffer = ffi.new("char[?]", BLOCK)
 
----Lines that the child has sent, after poll said so; ended is true when no more will come.
+---Reads the lines that the child has sent; call it after process.poll has returned the child. ended: true when the
+---pipe is closed and no more will come.
 ---@return string[] lines, boolean ended
 function Child:receive()
   local count = tonumber(F.read(self.input, buffer, BLOCK))
@@ -192,16 +194,16 @@ function Child:receive()
   return lines, false
 end
 
----Closes the pipe to the child, which ends after its present trial.
+---Closes the pipe to the child, which then ends after its present trial.
 function Child:dismiss()
   if self.output then F.close(self.output) end
   self.output = nil
 end
 
----Sends a signal to the child process and its descendants.
+---Sends a signal to the child and all processes of its group.
 function Child:signal(number) F.kill(-self.pid, number) end
 
--- Waits for the end of a child. Returns its exit code, or nil and the signal that ended it.
+-- Waits until a child process has ended. Returns its exit code, or nil and the signal that ended it.
 local function wait_for(pid)
   local status = ffi.new "int[1]"
   repeat local got = F.waitpid(pid, status, 0) until got == pid or ffi.errno() ~= EINTR
@@ -219,7 +221,7 @@ function Child:wait()
   return code, signal
 end
 
----Waits at most so many seconds until children have sent something or closed their pipes; returns those children.
+---Waits at most `seconds` until children have sent something or closed their pipes; returns those children.
 ---@param children cq.Child[]
 ---@param seconds number
 ---@return cq.Child[]
@@ -237,7 +239,7 @@ end
 
 local inbox = ""
 
----The next line from the parent; nil when there are no more.
+---In a child: the next line from the parent; nil when there are no more.
 ---@return string?
 function process.read_line()
   while true do
@@ -252,15 +254,15 @@ function process.read_line()
   end
 end
 
----Sends a line from a child to its parent; returns false when the parent is gone.
+---In a child: sends a line to the parent; returns false if the parent has ended.
 function process.tell(line) return write_all(OUT, line .. "\n") end
 
----How many threads this process has.
+---The number of threads of this process.
 ---@return integer
 function process.threads() return #(host.entries "/proc/self/task" or { 0, 0 }) end
 
----Calls f in a forked copy of this process, whose output f must flush, and waits for its end. Returns its exit code (0,
----or 1 after an error in f, which is not printed), or nil and the signal that ended it.
+---Calls f in a forked copy of this process, and waits for its end. f must flush its output. Returns the fork's exit
+---code (0, or 1 after an error in f, which is not printed), or nil and the signal that ended it.
 ---@param f fun()
 ---@return integer? code, integer? signal
 function process.in_a_fork(f)
@@ -273,8 +275,8 @@ function process.in_a_fork(f)
   F._exit(fine and 0 or 1)
 end
 
----Makes this process end when its parent ends, and keeps the pipes from processes that it starts; false if the parent
----is gone.
+---In a child: makes this process end when its parent ends, and keeps processes that it starts from inheriting the
+---pipes. Returns false if the parent has ended already.
 ---@return boolean
 function process.join_parent()
   F.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
@@ -286,12 +288,12 @@ function process.join_parent()
   return parent == F.getppid()
 end
 
----Makes a folder in an existing one; returns false if it cannot.
+---Creates a folder in an existing one; returns false if it cannot.
 ---@param path string
 ---@return boolean
 function process.make_folder(path) return F.mkdir(path, 511) == 0 end
 
----Sends what this process prints to a file from now on. Errors: the file cannot be written.
+---Redirects the output and errors of this process to a file. Errors: the file cannot be written.
 ---@param path string
 function process.print_to(path)
   io.stdout:flush()

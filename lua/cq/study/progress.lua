@@ -39,7 +39,7 @@ function progress.point(study, point)
   return table.concat(words, "  ")
 end
 
----The best point in words, and its row of Store:best; nil before any trial is done.
+---The best point in words, and its row from Store:best; nil before any trial is done.
 ---@return string?
 function progress.best(study, store)
   local best = store:best(study.repeats)
@@ -52,8 +52,8 @@ end
 
 local states = { "running", "failed", "pruned", "lost" }
 
----A text of how many trials are in which state, "12/256  done 10  running 2", and the number of trials that have ended.
----counts: of Store:counts; total: trials of the study.
+---A text on the number of trials in each state, "12/256  done 10  running 2", and the number of trials that have
+---ended. counts: of Store:counts; total: trials of the study.
 function progress.counts(counts, total)
   local ended = counts.done + counts.failed + counts.pruned + counts.lost
   local words = { ("%d/%d"):format(ended, total), ("done %d"):format(counts.done) }
@@ -63,7 +63,7 @@ function progress.counts(counts, total)
   return table.concat(words, "  "), ended
 end
 
--- The first line of the display: counts, best trial, rate and time left; and the share of the study that has ended,
+-- The summary line of the display: counts, best trial, rate and time left; and the share of the study that has ended,
 -- from 0 to 1.
 function Progress:head()
   local counts = self.store:counts()
@@ -78,7 +78,8 @@ function Progress:head()
   return table.concat(words, "  "), ended / math.max(self.study:count(), 1)
 end
 
----Counts a trial that has ended; the problem of one that failed is printed.
+---Counts a trial that has ended, for the rate; prints the problem of one that failed. claimed: { number }; ended: {
+---state, problem }.
 function Progress:ended(claimed, ended)
   self.made = self.made + 1
   if ended.state == "failed" then
@@ -94,7 +95,7 @@ function Progress:clear()
   self.lines = 0
 end
 
--- A list of lines, one for each running trial, ROWS at most: number, time, last report, point.
+-- A list of lines, one for each running trial, at most ROWS: number, time, last report, point.
 local function table_rows(self, children)
   local rows, now = {}, process.now()
   for _, child in ipairs(children) do
@@ -108,8 +109,8 @@ local function table_rows(self, children)
   return rows
 end
 
----Draws the first line and running trials again, or, off a terminal, prints the first line; nothing with --quiet, or
----too soon after the last time.
+---Draws the summary line and the running trials again; off a terminal prints the summary line only. Does nothing with
+-----quiet, or too soon after the last time.
 ---@param children cq.Child[]
 function Progress:update(children)
   if option.program.quiet then return end
@@ -131,7 +132,7 @@ function Progress:update(children)
   message.wipe = function() self:clear() end
 end
 
----Clears the display and prints its first line for the last time.
+---Clears the display and prints its summary line once more.
 function Progress:close()
   if option.program.quiet then return end
   self:clear()

@@ -14,7 +14,7 @@ local Pruner = { __name = "cq.Pruner" }
 Pruner.__index = Pruner
 
 ---@internal
----Is this step one at which values are compared?
+---Is this step a rung, at which trials are compared?
 ---@param step number
 ---@return boolean
 function Pruner:is_rung(step)
@@ -25,9 +25,9 @@ function Pruner:is_rung(step)
 end
 
 ---@internal
----Must a trial with this value end here?
+---Must a trial with this value at a rung end?
 ---@param value number       the less the better
----@param others number[]    what other trials had at this step, in any order
+---@param others number[]    values of other trials at this step, in any order
 ---@return boolean
 function Pruner:ends(value, others)
   if value ~= value then return true end

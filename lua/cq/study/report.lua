@@ -17,8 +17,7 @@ local report = {}
 
 -- ---- status --------------------------------------------------------------------------------------------------------
 
--- A list of lines, one for each process that runs trials of the study, with its name and the time of its last sign of
--- life.
+-- A list of lines, one for each process that runs trials of the study: its name, and the time since its last heartbeat.
 local function workers(store)
   local out, now = {}, process.now()
   for _, row in ipairs(store.base:rows [[SELECT worker, count(*) AS trials, max(beat) AS beat FROM trial
@@ -31,7 +30,7 @@ local function workers(store)
   return out
 end
 
--- A list of the rows of trials that no other one beats in all objectives (the Pareto front).
+-- A list of the rows of finished trials on the Pareto front: no other trial dominates them over all objectives.
 local function front(study, store)
   local tpe, list = require "cq.study.tpe", {}
   for _, row in ipairs(store:trials "state = 'done'") do
@@ -47,7 +46,7 @@ local function front(study, store)
 end
 
 -- A sentence with the share of the variance that each parameter explains alone, over the means of points; nil if there
--- are too few.
+-- are too few points.
 local function importances(study, store)
   local points, words = study:by_point(store:trials "state = 'done'"), {}
   for _, point in ipairs(points) do
@@ -60,7 +59,7 @@ local function importances(study, store)
   return #words > 0 and "share of the variance that each explains alone: " .. table.concat(words, ", ") or nil
 end
 
--- Prints the best trial with the share of each parameter, or the trials that no other one beats in all objectives.
+-- Prints the best trial with the share of each parameter; with several objectives the Pareto front.
 local function print_best(study, store)
   if #study.objectives == 1 then
     local line, best = progress.best(study, store)
@@ -83,7 +82,7 @@ local function print_best(study, store)
   end
 end
 
----Prints how far a study has come: counts, the best, workers and failed trials; or, as_json, one JSON object.
+---Prints the progress of a study: counts, the best, processes at work and failed trials; or, as_json, one JSON object.
 ---@param session cq.Session
 ---@param as_json? boolean
 function report.status(session, as_json)
@@ -113,7 +112,7 @@ end
 -- The path of a trial's folder.
 local function folder_of(session, number) return ("%s/trials/%06d"):format(session.folder, number) end
 
----Prints all that is known of a trial: state, point, results, curves, time and how to run it alone.
+---Prints all that is known of a trial: state, point, results, curves, time, and the command that runs it alone.
 ---@param session cq.Session
 function report.show(session, number)
   local study, store = session.study, session:look()
@@ -136,8 +135,8 @@ function report.show(session, number)
   end
 end
 
----Runs a trial alone and prints its result, outside of the study, once more or before the study has begun. Errors: no
----such trial; one whose point the sampler has yet to choose.
+---Runs a trial again, alone and outside of the study, and prints its result; also before the study has begun. Errors:
+---no such trial; one whose point the sampler has yet to choose.
 ---@param session cq.Session
 ---@return integer? code
 function report.rerun(session, number)
@@ -168,8 +167,8 @@ function report.rerun(session, number)
     job.folder))
 end
 
----Renders a trial as trial.mp4 in its folder from its saved results without training: its function runs, and
----run:optimize loads instead. Prints the path. Errors: a trial that is not done, or that has optimized no experiment.
+---Renders a finished trial as trial.mp4 in its folder, without training: its function runs, in which run:optimize
+---loads the saved result. Prints the path. Errors: a trial that is not done, or that has optimized no experiment.
 ---@param session cq.Session
 ---@param number integer
 function report.render(session, number)
@@ -205,7 +204,7 @@ local function export_curves(store)
   end
 end
 
----Prints a CSV with a header: a line for each trial, or, with curves, for each reported value.
+---Prints CSV with a header: a line for each trial, or, with curves, for each reported value.
 ---@param session cq.Session
 ---@param curves? boolean
 function report.export(session, curves)

@@ -31,7 +31,7 @@ local GRACE = 3              -- [s] that processes have to end when they are ask
 ---@field threads integer       of a child
 ---@field script string?        the hash of the script
 
--- The runner of a study's trials in child processes, made of `def` itself; none is started yet.
+-- The runner (worker) of a study's trials in child processes: `def` itself, completed. No process is started yet.
 ---@param def cq.Runner.def
 ---@return cq.Runner
 local function new(def)
@@ -45,8 +45,8 @@ end
 
 -- ---- claims --------------------------------------------------------------------------------------------------------
 
--- Claims the next trial for this worker and gives it a point, in one transaction, so that replicates of a point cannot
--- draw it twice. nil: none is waiting. The trial: { number, attempts, point: JSON }.
+-- Claims the next waiting trial for this worker and gives it a point, in one transaction, so that replicates of a point
+-- cannot draw different ones. Returns { number, attempts, point: JSON }; nil: none is waiting.
 local function claim(self)
   local store, now = self.store, process.now()
   return store.base:transaction(function()
@@ -69,7 +69,7 @@ local function claim(self)
   end)
 end
 
--- A claimed trial as the table that a child process is sent.
+-- A claimed trial as the table that is sent to a child process.
 local function job_of(self, claimed)
   local _, replicate = self.study:place(claimed.number)
   local point = json.decode(claimed.point)
@@ -80,7 +80,7 @@ local function job_of(self, claimed)
   }
 end
 
----The folder of a trial, whether it is there or not.
+---The path of a trial's folder, which need not exist.
 ---@param number integer
 ---@return string
 function Runner:trial_folder(number) return ("%s/trials/%06d"):format(self.folder, number) end
@@ -95,8 +95,8 @@ local function idle_child(self)
   return child
 end
 
--- Claims trials while there are free jobs, and hands each to a child process. Where nothing can be claimed it returns,
--- and does not ask the store again before self.look_at.
+-- Claims trials while fewer than self.jobs run, and hands each to a child process. If nothing can be claimed, the store
+-- is not asked again before self.look_at.
 local function start_trials(self)
   while self.busy < self.jobs do
     if not self.waiting and process.now() < (self.look_at or 0) then return end
@@ -113,14 +113,14 @@ end
 
 -- ---- what children say ---------------------------------------------------------------------------------------------
 
--- Stores a child's reports within the caller's transaction. The caller clears them after it, since a transaction may be
--- repeated.
+-- Stores the reports that a child has sent, within the caller's transaction. The caller clears them afterwards, since a
+-- transaction may be repeated.
 local function flush(self, child)
   if #child.reports > 0 then self.store:report(child.claimed, self.worker, child.reports) end
 end
 
--- Stores the end of a trial that its process has reported, and frees the child for another one. The end of a trial that
--- another process has claimed meanwhile is dropped. ended: { state, result, value, problem }.
+-- Stores the end of a child's trial, and frees the child for another one. If another worker has claimed the trial
+-- meanwhile, the result is dropped. ended: { state, result, value, problem }.
 local function finish(self, child, ended)
   -- what a trial says whose folder was removed under it is nothing to keep
   if self.store:is_removed() then return end
@@ -138,9 +138,8 @@ end
 
 -- a trial whose process ended without a word, by a signal that came from outside or by a fault of its own
 local by_hand = { [1] = true, [2] = true, [9] = true, [15] = true }
--- Stores that a child's process ended, with a code or by a signal, without reporting the end of its trial. One that was
--- killed by hand, or left with code 0, loses the trial, which waits again up to `retries` times; any other end fails
--- the trial.
+-- Stores that a child's process ended, with a code or by a signal, before its trial did. If it was killed from outside,
+-- or left with code 0, the trial waits again, up to `retries` times; any other end fails the trial.
 local function handle_exit(self, child, code, signal)
   local claimed = child.claimed
   if (signal and by_hand[signal]) or code == 0 then
@@ -164,7 +163,8 @@ end
 
 local hear = {}
 
--- A trial reports a value at a step: keeps it in child.reports, for flush. rest: the message after its first word.
+-- Message "report" of a child: its trial has a value at a step, which is kept in child.reports, for flush. rest: the
+-- message after its first word, here and below.
 function hear.report(_, child, rest)
   local name, step, value = rest:match "^([^\t]*)\t([^\t]*)\t([^\t]*)$"
   step, value = tonumber(step), tonumber(value)
@@ -173,8 +173,7 @@ function hear.report(_, child, rest)
   if name == child.objective then child.last.value = value end
 end
 
--- A child asks whether its trial, which has a value at a step, shall go on; sends it the pruner's answer, "end" or
--- "go".
+-- Message "ask": shall the trial, which has a value at a step, go on? Sends the pruner's answer, "end" or "go".
 function hear.ask(self, child, rest)
   local step, value = rest:match "^([^\t]*)\t([^\t]*)$"
   step, value = tonumber(step), tonumber(value)
@@ -182,8 +181,8 @@ function hear.ask(self, child, rest)
   child:send(self.study.pruner:ends(value, others) and "end" or "go")
 end
 
--- A trial's forked process has ended, with a code or by a signal; the end of the trial was reported before, or never
--- will be.
+-- Message "ended": the forked process of a trial has ended, with a code or by a signal. Unless the trial's own end was
+-- reported before, that is stored.
 function hear.ended(self, child, rest)
   local number, code, signal = rest:match "^(%d+)\t(%-?%d+)\t(%d+)$"
   code, signal = tonumber(code), tonumber(signal)
@@ -191,40 +190,40 @@ function hear.ended(self, child, rest)
   handle_exit(self, child, code >= 0 and code or nil, signal > 0 and signal or nil)
 end
 
--- A child says that it takes no trial after this one.
+-- Message "last": the child takes no trial after this one.
 function hear.last(_, child) child.leaving = true end
 
--- The first objective among a trial's numbers, signed so that less is better; nil if they lack it.
+-- The first objective in a trial's numbers, signed so that less is better; nil if it is missing.
 local function first_value(self, numbers)
   local first = self.study.objectives[1]
   return numbers[first.name] and numbers[first.name] * first.sign
 end
 
--- A trial has succeeded: stores its result, JSON in rest.
+-- Message "done": the trial has succeeded; stores its result.
 function hear.done(self, child, rest)
   local result = json.decode(rest)
   finish(self, child, { state = "done", result = result, value = first_value(self, result) })
 end
 
--- A child says that its trial was ended early by the pruner: stores that, with the last value.
+-- Message "pruned": the pruner has ended the trial; stores that, with its last value.
 function hear.pruned(self, child)
   local value = child.last.value
   finish(self, child, { state = "pruned", value = value and value * self.study.objectives[1].sign })
 end
 
--- A child says that its trial failed, and why: stores that.
+-- Message "failed": the trial failed; stores that, with its problem.
 function hear.failed(self, child, rest)
   finish(self, child, { state = "failed", problem = json.decode(rest).problem })
 end
 
--- Takes a child process off the list of children.
+-- Removes a child process from self.children.
 local function remove(self, child)
   for k, other in ipairs(self.children) do
     if other == child then table.remove(self.children, k) end
   end
 end
 
--- Reads the messages that a child process has sent, and handles each; takes it off the list where it has ended.
+-- Reads the messages that a child process has sent, and handles each; if the child has ended, removes it.
 local function listen(self, child)
   local lines, ended = child:receive()
   child.objective = self.study.objectives[1].name
@@ -240,8 +239,8 @@ end
 
 -- ---- from time to time ---------------------------------------------------------------------------------------------
 
--- At intervals: writes the reports of running trials, looks for the order to stop, gives signs of life, and takes back
--- the trials of workers that are gone.
+-- Called in every round of the loop; at intervals writes reports to the store, looks for an order to stop, writes a
+-- heartbeat, and takes back the trials of workers that are gone.
 local function tick(self)
   local now = process.now()
   if self.store.base.reconnects ~= self.reconnects then
@@ -271,7 +270,7 @@ local function tick(self)
   self.progress:update(self.children)
 end
 
--- Does nothing run here, and does no trial of the study wait, or was the order given to stop?
+-- Is this worker done: nothing runs here, and no trial of the study waits, or it is ordered to stop?
 local function is_over(self)
   if self.busy > 0 then return false end
   if self.stopping then return true end
@@ -279,8 +278,8 @@ local function is_over(self)
   return self.store:counts().waiting == 0
 end
 
--- Ends all child processes; their trials wait again, as if they had not begun. Those that do not end within GRACE are
--- killed.
+-- Ends all child processes; their running trials wait again, as if they had not begun. A child that does not end within
+-- GRACE is killed.
 local function end_children(self)
   for _, child in ipairs(self.children) do
     child:dismiss()                      -- one that has nothing to do ends by itself
@@ -303,8 +302,8 @@ local function end_children(self)
   end
 end
 
--- The loop of a worker: starts trials, reads messages, keeps the store alive, until it returns "finished", "stopped",
--- "removed" (the store's file) or "interrupted".
+-- The loop of a worker: starts trials, reads messages and updates the store, until it returns "finished", "stopped",
+-- "removed" (the store's file is gone) or "interrupted".
 local function work(self)
   self.waiting = true
   while C.cq_interrupted() == 0 do
@@ -333,7 +332,8 @@ function Runner:run()
   return outcome
 end
 
----The command line of a child: the script and its options, and the program's, with threads and memory split among jobs.
+---The arguments of a child process: the script and its options, and the program's options, with threads and memory
+---split among jobs.
 ---@param session cq.Session
 ---@param jobs integer
 ---@return string[] words, integer threads

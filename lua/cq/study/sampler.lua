@@ -23,7 +23,7 @@ local samplers = {}
 
 samplers.grid = {
   fixed = true,
-  -- Coordinates {parameters} in [0, 1) of point k: one combination of the lists' values.
+  -- Coordinates {parameters} in [0, 1) of point k, from 1: one combination of the lists' values.
   units = function(study, k)
     local rest, out = k - 1, {}
     for d = #study.space, 1, -1 do
@@ -46,7 +46,7 @@ samplers.random = {
 
 samplers.latin_hypercube = {
   fixed = true,
-  -- Coordinates {parameters} in [0, 1) of point k: along each one, every point is in another of as many equal parts.
+  -- Coordinates {parameters} in [0, 1) of point k: along each, every point is in its own of study.points slices.
   units = function(study, k)
     local orders = study.orders or {}
     study.orders = orders
@@ -93,8 +93,8 @@ samplers.tpe = {
   end,
 }
 
--- The Cma of a study, kept in history, after all whole generations that have ended; a trial that failed counts as
--- infinite.
+-- The CMA-ES (Cma) of a study, kept in history, updated by all generations that have ended as a whole; a failed trial
+-- counts as infinite.
 local function strategy(study, history)
   local cma = history.cma or Cma.new(#study.space)
   history.cma = cma

@@ -13,8 +13,7 @@ local text = require "cq.base.text"
 
 local seeds = {}
 
--- Reports the losses of the script's run, from its history.csv, as the trial's curve, if there is one in the trial's
--- folder.
+-- Reports the losses in the trial's history.csv, if the script's run has written one, as the trial's curve.
 local function report_history(trial)
   if not host.kind(trial.folder .. "/history.csv") then return end
   for _, row in ipairs(Run.read_history(trial.folder)) do
@@ -22,16 +21,16 @@ local function report_history(trial)
   end
 end
 
--- The result { loss } of a script that returns none: the best loss that the run in its trial's folder has saved; false:
--- there is none.
+-- The result { loss } of a trial whose script returned none: the best loss in its folder's saved.bin; nil or false
+-- without one.
 local function saved_loss(trial)
   local path = trial.folder .. "/saved.bin"
   local saved = host.kind(path) and require "cq.load" (path)
   return saved and { loss = saved.result.loss }
 end
 
----The study of a script with the seeds first, first + 1, ...; first is --seed, or 1. Errors, in a trial: the script
----returns no table with a loss.
+---The study that runs a script with `count` seeds: first, first + 1, ..., where first is --seed, or 1. For --seeds.
+---Errors, in a trial: the script returns no table with a loss.
 ---@param path string       of the script
 ---@param count integer
 ---@return cq.Study

@@ -28,17 +28,18 @@ Session.__index = Session
 
 local session = { class = Session }
 
--- The hash of each file by its name, from their texts by name.
+-- The hashes of files by name, from their texts by name.
 local function hashes(files)
   local out = {}
   for name, bytes in pairs(files) do out[name] = require("cq.run").hash(bytes) end
   return out
 end
 
----Loads a study's script, and finds its folder and the address of its store. Errors: a script that returns no study.
+---Loads a study's script, and determines its folder and the address of its store, which is not opened. Errors: a
+---script that returns no study.
 ---@param script string
----@param address? string      of a server that keeps the store
----@param count? integer       of seeds: the script trains one thing, and is run with each of them
+---@param address? string      of a server for the store (--store)
+---@param count? integer       number of seeds (--seeds): the script is no study, but is run with each seed
 ---@return cq.Session
 function session.open(script, address, count)
   if address and not stores.is_server(address) then
@@ -63,9 +64,9 @@ function session.open(script, address, count)
   }, Session)
 end
 
----A command of cqlua study on this study, as a user types it.
+---The command line of a cqlua study command on this study, as a user types it.
 ---@param name string         "show"
----@param what? string        of what, as the number of a trial
+---@param what? string        its argument, as the number of a trial
 ---@return string
 function Session:command(name, what)
   local words, out = { "cqlua study", name, text.quoted(self.script), what }, option.program.out
@@ -75,8 +76,8 @@ function Session:command(name, what)
   return table.concat(words, " ")
 end
 
----Says which files (script and modules) have another text than when the study began, in words; nil: none.
----@param stored table        the definition that the store keeps
+---Names the files (script and modules) whose text has changed since the study began, for a sentence; nil: none has.
+---@param stored table        the stored definition
 ---@return string?
 function Session:changed(stored)
   if stored.script ~= self:hash() then return "the script" end
@@ -99,14 +100,15 @@ function Session:hash()
   return require("cq.run").hash(bytes)
 end
 
----Where the store is: a file of the folder, or a server.
+---The place of the store: the path of its file in the folder, or the address of a server.
 ---@return string
 function Session:path() return self.address or self.folder .. "/study.sqlite" end
 
--- Does the store's file exist? True for one on a server, of which only opening it tells.
+-- Does the store's file exist? Always true for a server, as only opening tells.
 local function is_there(self) return self.address ~= nil or host.kind(self:path()) ~= nil end
 
--- Opens the store of a study: a file, or a schema of its own on a server. def: options for stores.open, changed.
+-- Opens the store of the study. path: of a file, or the address of a server, where the study has a schema of its own;
+-- def: options of stores.open, changed.
 local function open_store(self, path, def)
   def.schema, def.study = "cqlua_" .. self.study.name, self.study
   return stores.open(path, def)
@@ -116,7 +118,7 @@ end
 ---@return boolean
 function Session:has_begun() return is_there(self) end
 
----Opens an existing study, for reading unless `change` is set; an error if there is none.
+---Opens the store of a study that has begun, for reading unless `change` is set. Errors: the study has not begun.
 ---@param change? boolean
 ---@return cq.Store
 function Session:look(change)
@@ -130,7 +132,7 @@ function Session:look(change)
   return self.store
 end
 
--- Moves the named files of an earlier study into a new folder beside them. Errors: they cannot be moved.
+-- Moves the named files of an earlier study from the study's folder into a new subfolder. Errors: they cannot be moved.
 local function move_away(self, names)
   local earlier = place.unused(self.folder .. "/earlier-")
   local made, problem = host.make_folder(earlier)
@@ -142,7 +144,7 @@ local function move_away(self, names)
   message.note("the earlier study in %s is now in %s", self.folder, earlier)
 end
 
--- Raises an error if other workers are at work on the study, which is to begin anew.
+-- Raises an error if other processes are at work on the study, which --force-new would begin again.
 local function refuse_workers(self, store)
   for _, row in ipairs(store.base:rows [[SELECT worker, max(beat) AS beat FROM trial WHERE state = 'running'
     GROUP BY worker]]) do
@@ -152,8 +154,8 @@ local function refuse_workers(self, store)
   end
 end
 
--- Raises an error if a stored study differs from this one: in its definition always, in script or options unless go_on
--- is set.
+-- Raises an error if the study differs from the stored one, in its definition, or, unless go_on is set, in script or
+-- options.
 local function compare(self, stored, go_on)
   local study = self.study
   local changes = study:changes(stored)
@@ -174,8 +176,8 @@ end
 ---@field force_new? boolean     what is there is moved away
 ---@field go_on? boolean         the script was changed, and what it gave before counts
 
----Opens the study's store, or makes it, and checks that the definition is the stored one. Errors: another
----definition; another script or other options, unless def.go_on is set; a folder that cannot be made.
+---Opens the study's store, or creates it, checks that the study is the stored one, and adds its trials. Errors:
+---another definition; another script or other options, unless def.go_on is set; a folder that cannot be created.
 ---@param def cq.Session.begin.def
 ---@return cq.Store
 function Session:begin(def)

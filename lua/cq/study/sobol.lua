@@ -64,7 +64,7 @@ end
 
 local known = {}
 
----The digits of a point before scrambling.
+---The binary digits of a coordinate of the Sobol sequence before scrambling.
 ---@param index integer        from 0
 ---@param dimension integer    from 1
 ---@return integer             32 bits, the first digit highest
@@ -86,8 +86,8 @@ local function mix(key)
   return bit.bxor(key, bit.rshift(key, 31))
 end
 
--- Owen scrambling of the 32 digits of x: each digit is flipped depending on the digits before it. Returns a whole
--- number from 0 to 2^32 - 1.
+-- Owen's scrambling of the 32 binary digits of x: each digit is flipped depending on the digits before it and the seed.
+-- Returns a whole number from 0 to 2^32 - 1.
 local function scramble(x, seed)
   local out = 0
   for digit = 1, BITS do

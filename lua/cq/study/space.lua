@@ -52,7 +52,7 @@ function Parameter:unit(x)
 end
 
 ---@internal
----The value that run is given for a number x: the number itself, or the value of a choice with that index.
+---The value with which run is called, from the number x: the number itself, or the value of a choice with that index.
 function Parameter:value(x)
   if self.kind == "choice" then return self.values[x] end
   return x
@@ -73,7 +73,7 @@ local function word(value)
 end
 
 ---@internal
----A number of this parameter as text for people: of a choice its value.
+---The number x of this parameter as text for people; of a choice its value.
 ---@return string
 function Parameter:label(x)
   if self.kind == "choice" then return word(self.values[x]) end
@@ -81,7 +81,7 @@ function Parameter:label(x)
 end
 
 ---@internal
----Is this a number that the parameter can have?
+---Is x a number that the parameter can have?
 ---@return boolean
 function Parameter:holds(x)
   if type(x) ~= "number" then return false end
@@ -90,7 +90,7 @@ function Parameter:holds(x)
 end
 
 ---@internal
----The value for a number x as JSON can hold it; functions and other objects as texts.
+---The value of the parameter for a number x as JSON can hold it; functions and other objects as texts.
 ---@return number|string|boolean|table
 function Parameter:plain(x)
   if self.kind ~= "choice" then return x end
@@ -108,7 +108,7 @@ function Parameter:plain(x)
 end
 
 ---@internal
----Can a plot show its values as numbers? Of choices only those whose values are all numbers.
+---Can a plot show the parameter's values as numbers? True for ranges, and for choices of numbers.
 ---@return boolean
 function Parameter:is_numeric()
   if self.kind ~= "choice" then return true end
@@ -153,14 +153,14 @@ local function range(name, kind, min, max)
   return setmetatable({ kind = kind, min = min, max = max }, Parameter)
 end
 
----A parameter that is a number between two others, all equally likely.
+---A parameter that is a number between min and max, all equally likely.
 ---@param min number
 ---@param max number
 ---@return cq.Parameter
 function space.uniform(min, max) return range("cq.Space.uniform", "uniform", min, max) end
 
----A parameter that is a number between two others by its logarithm: each power of ten is as likely as any other. Whole
----numbers on such a scale are a choice: cq.Space.choice { 1, 2, 4, 8 }.
+---A parameter that is a number between min and max by its logarithm: each power of ten is as likely as any other.
+---Whole numbers on such a scale are a choice: cq.Space.choice { 1, 2, 4, 8 }.
 ---@param min number      above 0
 ---@param max number
 ---@return cq.Parameter
@@ -188,7 +188,7 @@ function space.choice(values)
 end
 
 ---@internal
----A parameter of a grid: a list, or a tensor of rank 1. Errors: no list, or an empty one.
+---A parameter of a grid, from the user's list, or tensor of rank 1. Errors: no list, or an empty one.
 ---@param name string
 ---@param given any
 ---@return cq.Parameter

@@ -75,7 +75,7 @@ local advice = {
   [NOTADB] = "it is no SQLite file; choose another place with --out",
 }
 
--- Raises the sentence of a failed SQLite call. An extended code holds the plain one in its last byte.
+-- Raises the error of a failed SQLite call, with advice. code: SQLite's, whose last byte says the kind of error.
 local function fail(self, code)
   local said = ffi.string(S.sqlite3_errmsg(self.handle))
   local known = advice[code % 256]
@@ -110,7 +110,7 @@ function sqlite.open(path, def)
   return self
 end
 
--- The prepared statement of an SQL text, which is kept for the next call. Errors: SQL that the library refuses.
+-- The prepared statement of an SQL text, kept for later calls. Errors: SQL that SQLite refuses.
 function Sqlite:statement(sql)
   local known = self.statements[sql]
   if known then return known end
@@ -121,7 +121,7 @@ function Sqlite:statement(sql)
   return out[0]
 end
 
--- Sets value number `index` of a statement, from 1: nil, a text or a number.
+-- Sets value number `index`, from 1, of a prepared statement: nil, a text or a number.
 local function bind(statement, index, value)
   local kind = type(value)
   if value == nil then return S.sqlite3_bind_null(statement, index) end
@@ -130,8 +130,7 @@ local function bind(statement, index, value)
   return S.sqlite3_bind_double(statement, index, value)
 end
 
--- Reads the value in column k of the present row of a statement. NULL is nil, a whole number or a real one a number,
--- all else a string.
+-- The value in column k, from 0, of the present row of a statement: nil for NULL, a number or a string.
 local function column(statement, k)
   local kind = S.sqlite3_column_type(statement, k)
   if kind == NULL then return nil end
@@ -140,8 +139,8 @@ local function column(statement, k)
   return ffi.string(S.sqlite3_column_text(statement, k), S.sqlite3_column_bytes(statement, k))
 end
 
--- Runs a statement with its values and calls each(names, count, statement) for every row. each: nil for none. Errors:
--- SQLite refuses it.
+-- Runs an SQL statement with its values (...), and calls each(names, count, statement) for every row, with the names of
+-- the count columns. each: nil for none. Errors: SQLite refuses it.
 local function each_row(self, sql, each, ...)
   local statement = self:statement(sql)
   for k = 1, select("#", ...) do bind(statement, k, (select(k, ...))) end
@@ -156,7 +155,7 @@ local function each_row(self, sql, each, ...)
   if code ~= DONE then fail(self, code) end
 end
 
----Runs a statement with its values; returns how many rows it changed.
+---Runs an SQL statement with its values; returns the number of rows that it changed.
 ---@param sql string     with a ? for each value
 ---@param ... any        numbers, strings, nil
 ---@return integer
@@ -165,7 +164,7 @@ function Sqlite:run(sql, ...)
   return S.sqlite3_changes(self.handle)
 end
 
----A list of all rows that a statement gives, as tables by the names of the columns.
+---A list of all rows that an SQL statement returns, as tables by the names of the columns.
 ---@return table[]
 function Sqlite:rows(sql, ...)
   local out = {}
@@ -177,7 +176,7 @@ function Sqlite:rows(sql, ...)
   return out
 end
 
----The first column of the first row that a statement gives; nil: it gives none.
+---The first column of the first row that an SQL statement returns; nil: it returns none.
 function Sqlite:value(sql, ...)
   local value
   each_row(self, sql, function(_, _, statement)
@@ -186,8 +185,8 @@ function Sqlite:value(sql, ...)
   return value
 end
 
----Calls f within a transaction and returns its value: all of its changes are made or none. A nested one is part of the
----outer.
+---Calls f within a transaction and returns its value: all changes of f are made, or none. A nested transaction is part
+---of the outer one.
 ---@param f fun(): any
 ---@return any
 function Sqlite:transaction(f)
@@ -218,7 +217,7 @@ end
 ---@param path string
 function Sqlite:copy_to(path) self:run("VACUUM INTO ?", path) end
 
----Does nothing: a transaction has the whole file for itself. A server needs a lock here.
+---Does nothing, since a transaction has the whole file for itself. The counterpart of Postgres:turn, a lock.
 function Sqlite:turn() end
 
 -- Is there a table of this name?

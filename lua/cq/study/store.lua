@@ -63,13 +63,13 @@ local sound = { trial = {
   { "value", "typeof(value) IN ('real', 'integer')" },
 } }
 
--- Raises the error that the store is damaged, or of another study: where has column = value.
+-- Raises the error that the store is damaged, or belongs to another study: `where` (a row) has column = value.
 local function damaged(self, where, column, value)
   is.fail("%s is damaged, or its study is another one than the script's: %s has %s = %s; cqlua study run --force-new begins anew, and keeps what is there",
     self.path, where, column, text.describe(value))
 end
 
--- Raises an error if a cell of any table holds a value of the wrong type or out of range (`sound`).
+-- Raises an error if a cell of any table holds a value of the wrong type or out of range (`sound`). For SQLite.
 local function require_sound(self)
   for name, columns in pairs(sound) do
     for _, one in ipairs(columns) do
@@ -80,7 +80,7 @@ local function require_sound(self)
   end
 end
 
--- The numbers by name that a cell of the table trial holds as JSON. Errors: a damaged cell, with row and column.
+-- Decodes a cell of the table trial, JSON of numbers by name. Errors: a damaged cell, with row and column.
 local function numbers_of(self, row, column)
   local fine, numbers = pcall(json.decode, row[column])
   fine = fine and type(numbers) == "table"
@@ -91,8 +91,8 @@ local function numbers_of(self, row, column)
   return numbers
 end
 
--- Raises an error if the point of a trial, numbers by the names of parameters, is one that the study's parameters
--- cannot take. row: of the table trial, for the error.
+-- Raises an error if the point of a trial, numbers by the names of parameters, is none of the study's space. row: of
+-- the table trial, for the error.
 local function require_point(self, row, numbers)
   for _, entry in ipairs(self.study and self.study.space or {}) do
     if not entry.parameter:holds(numbers[entry.name]) then
@@ -110,7 +110,7 @@ function store.is_server(path) return path:find "^postgres%a*://" ~= nil end
 ---@field schema? string        of the study on a server
 ---@field study? cq.Study        whose trials it holds
 
----Opens the store of a study, and makes its tables where they are missing, unless it is only read. Errors: those of
+---Opens the store of a study, and creates its tables if they are missing, unless it is only read. Errors: those of
 ---sqlite.open and postgres.open; a damaged store.
 ---@param path string           of a file, or the address of a server
 ---@param def? cq.Store.def
@@ -133,7 +133,7 @@ end
 -- Closes the database.
 function Store:close() self.base:close() end
 
----Was the store's file removed? Writes are lost then, unless keep_anew restores it.
+---Was the store's file removed? Writes are then lost, unless keep_anew restores the file.
 ---@return boolean
 function Store:is_removed() return self.base:is_removed() end
 
@@ -141,8 +141,8 @@ function Store:is_removed() return self.base:is_removed() end
 ---@return boolean
 function Store:has_compared() return self.base:value "SELECT 1 FROM rung LIMIT 1" ~= nil end
 
----Writes the known content to a file at the store's old place, unless another file is there.
----@return string sentence      what came of it
+---After the store's file was removed: writes its content to a new file at the same path, unless another file is there.
+---@return string sentence      on the result, for the user
 function Store:keep_anew()
   local host = require "cq.host"
   host.make_folder(self.path:match "^(.*)/" or ".")
@@ -155,7 +155,7 @@ end
 
 local kinds_of_parts = { ["def.trials"] = "number", ["def.modules"] = "table", ["def.space"] = "table" }
 
----The stored parts of the study's definition; nil before the first.
+---The stored parts of the study's definition by name; nil: none is stored yet.
 ---@return table<string, any>?
 function Store:definition()
   local out
@@ -184,7 +184,7 @@ function Store:define(parts)
   end)
 end
 
----The text of a flag of the study that workers look for, such as "stop"; nil: it is not set.
+---The value of a flag of the study that all workers read, such as "stop"; nil: it is not set.
 function Store:flag(key) return self.base:value("SELECT value FROM study WHERE key = ?", key) end
 
 -- Sets a flag of the study that all workers read; nil removes it.
@@ -198,7 +198,7 @@ end
 
 local add_trial = "INSERT INTO trial (number) VALUES (?) ON CONFLICT (number) DO NOTHING"
 
----Adds the trials that are missing up to number `count`, as waiting. Errors: the store has more.
+---Adds the missing trials up to number `count`, as waiting. Errors: the store has more.
 ---@param count integer
 function Store:fill(count)
   self.base:transaction(function()
@@ -214,9 +214,9 @@ local take = [[UPDATE trial SET state = 'running', worker = ?1, began = ?3, beat
   WHERE number = (SELECT number FROM trial WHERE state = 'waiting' AND number <= ?2 ORDER BY number LIMIT 1%s)
   RETURNING number, attempts, point]]
 
----Takes the first waiting trial for a worker, which is then running; nil: none is waiting.
+---Claims the first waiting trial for a worker: its state becomes running. nil: none is waiting.
 ---@param worker string
----@param limit integer      no trial beyond this one
+---@param limit integer      largest number of a trial to claim
 ---@param now number         [s]
 ---@return { number: integer, attempts: integer, point: string? }?
 function Store:claim(worker, limit, now)
@@ -226,7 +226,7 @@ function Store:claim(worker, limit, now)
   return claimed
 end
 
----Stores the point, JSON, of a claimed trial, and removes reports of an earlier attempt.
+---Stores the point, JSON, of a claimed trial, and removes the reports of its earlier attempts. claimed: from claim.
 function Store:begin(claimed, point)
   if claimed.point ~= point then self.base:run("UPDATE trial SET point = ? WHERE number = ?", point, claimed.number) end
   if claimed.attempts > 1 then
@@ -243,15 +243,16 @@ local keep_rung = [[INSERT INTO rung (step, trial, value) VALUES (?, ?, ?)
 -- is this attempt still the worker's?
 local mine = "number = ? AND attempts = ? AND worker = ? AND state = 'running'"
 
----Lets a worker's trial wait again as if it had not been claimed; returns whether it was still the worker's.
+---Undoes a worker's claim: the trial waits again, as if it had not been claimed; returns whether it was still the
+---worker's.
 function Store:give_back(number, attempts, worker)
   return self.base:run("UPDATE trial SET state = 'waiting', worker = NULL, attempts = attempts - 1 WHERE " .. mine,
     number, attempts, worker) > 0
 end
 
----Lets those trials wait again that a worker has claimed without receiving the answer, because the connection was lost.
+---Undoes claims of a worker that it does not know of, because the connection was lost before the answer.
 ---@param worker string
----@param known table<integer, any>     numbers that it works on
+---@param known table<integer, any>     numbers of the trials that it works on
 function Store:give_back_unknown(worker, known)
   for _, row in ipairs(self.base:rows("SELECT number, attempts FROM trial WHERE state = 'running' AND worker = ?",
     worker)) do
@@ -259,7 +260,7 @@ function Store:give_back_unknown(worker, known)
   end
 end
 
----Keeps reported values, as long as the attempt is this worker's. claimed: { number, attempts }.
+---Stores reported values of a trial, if the attempt is still this worker's. claimed: from claim.
 ---@param rows { [1]: string, [2]: number, [3]: number }[]     name, step, value
 function Store:report(claimed, worker, rows)
   if not self.base:value("SELECT 1 FROM trial WHERE " .. mine, claimed.number, claimed.attempts, worker) then return end
@@ -268,7 +269,8 @@ function Store:report(claimed, worker, rows)
   end
 end
 
----Stores a trial's value at a rung (step); returns the values of other trials there.
+---Stores a trial's value at a rung (a step at which the pruner compares), and returns the values of other trials
+---there.
 ---@return number[]
 function Store:compare(number, step, value)
   local others = {}
@@ -279,8 +281,8 @@ function Store:compare(number, step, value)
   return others
 end
 
--- Stores the end of a trial, within the caller's transaction, if it still belongs to this worker; returns whether it
--- did. Serial numbers follow the order of ends.
+-- Stores the end of a trial, within the caller's transaction, if the attempt is still this worker's; returns whether it
+-- was. Trials get serial numbers in the order in which they end. ended: cq.Store.end.
 local function finish(self, claimed, worker, ended, now)
   local changed = self.base:run([[UPDATE trial SET state = ?, result = ?, problem = ?, step = ?, value = ?, ended = ?,
     serial = (SELECT coalesce(max(serial), 0) + 1 FROM trial) WHERE ]] .. mine, ended.state,
@@ -299,7 +301,8 @@ end
 ---@field step? number         of the last report
 ---@field value? number        of the first objective, the less the better: what run returned, or what was reported last
 
----Stores the end of an attempt; returns false when it was no longer this worker's: its result is dropped then.
+---Stores the end of an attempt at a trial; returns false if the attempt was no longer this worker's: its result is
+---then dropped. claimed: from claim.
 ---@param ended cq.Store.end
 ---@return boolean
 function Store:finish(claimed, worker, ended, now)
@@ -315,8 +318,9 @@ local give_up = [[UPDATE trial SET state = CASE WHEN attempts > ?1 THEN 'lost' E
   serial = CASE WHEN attempts > ?1 THEN (SELECT coalesce(max(serial), 0) + 1 FROM trial) END
   WHERE state = 'running' AND ]]
 
----Ends the attempt of a trial whose process ended without a word: the trial waits again, or is lost after more than
----`retries` attempts. Returns how many rows changed: 0 if the attempt was no longer this worker's.
+---Ends the attempt at a trial whose process ended without a result: the trial waits again, or is lost after more than
+---`retries` attempts. Returns the number of changed rows: 0 if the attempt was no longer this worker's. claimed: from
+---claim; problem: a sentence on the cause.
 ---@return integer changed
 function Store:lose(claimed, worker, retries, problem, now)
   return self.base:transaction(function()
@@ -326,14 +330,15 @@ function Store:lose(claimed, worker, retries, problem, now)
   end)
 end
 
----Ends the attempts of running trials whose workers are gone or give no sign of life, as lose does; returns how many.
+---Ends, as `lose` does, the attempts at running trials whose workers have ended or give no heartbeat; returns their
+---number.
 ---@param retries integer
 ---@param now number                             [s]
 ---@param is_gone fun(worker: string): boolean   a worker of this machine whose process ended
 ---@return integer found
 function Store:reap(retries, now, is_gone)
   local found = 0
-  -- Gives back trials that a condition selects, whose workers are gone.
+  -- Ends the attempts at running trials that an SQL condition on `value` selects.
   local function take_back(condition, problem, value)
     found = found + self.base:transaction(function()
       self.base:turn()
@@ -349,12 +354,12 @@ function Store:reap(retries, now, is_gone)
   return found
 end
 
----Notes the time at which a worker was alive, at its running trials.
+---Writes the heartbeat of a worker, the time `now`, to its running trials.
 function Store:beat(worker, now)
   self.base:run("UPDATE trial SET beat = ? WHERE state = 'running' AND worker = ?", now, worker)
 end
 
----Lets all trials of these states wait to be tried again; returns how many.
+---Makes all trials in these states wait to be tried again; returns their number.
 ---@param states string[]
 ---@return integer changed
 function Store:retry(states)
@@ -368,7 +373,7 @@ function Store:retry(states)
   return changed
 end
 
----The best point by the mean of its replicates, of those with the most replicates done.
+---The best point by the mean of its replicates, among the points with the most finished replicates.
 ---@param repeats integer
 ---@return { k: integer, value: number, count: integer, number: integer, trial: integer }?    number: the first trial of the
 ---  point, trial: the best of them
@@ -383,7 +388,7 @@ end
 
 -- ---- looking -------------------------------------------------------------------------------------------------------
 
----How many trials are in each state, by its name.
+---The number of trials in each state, by the state's name.
 ---@return table<string, integer>
 function Store:counts()
   local out = { waiting = 0, running = 0, done = 0, failed = 0, pruned = 0, lost = 0 }
@@ -393,7 +398,8 @@ function Store:counts()
   return out
 end
 
--- Returns a row of the table trial with its JSON (point, results) read, in place, and checked. Errors: a damaged store.
+-- Returns a row of the table trial with its JSON (point, result) decoded, in place, and checked. Errors: a damaged
+-- store.
 local function decoded(self, row)
   local point, study = row.point, self.study
   row.point, row.result = point and numbers_of(self, row, "point"), row.result and numbers_of(self, row, "result")
@@ -404,25 +410,26 @@ local function decoded(self, row)
   return row
 end
 
--- A list of all rows of the table trial, decoded, that `which`, an SQL condition or order, picks. ...: its values.
+-- A list of the rows of the table trial, decoded, that `which`, SQL after FROM trial, selects and orders. ...: its
+-- values.
 local function select(self, which, ...)
   local rows = self.base:rows("SELECT * FROM trial " .. which, ...)
   for _, row in ipairs(rows) do decoded(self, row) end
   return rows
 end
 
----A list of trials by number, whole rows with their JSON read.
----@param where? string    a condition
+---A list of the rows of trials, decoded, in the order of their numbers.
+---@param where? string    SQL condition; its values follow
 ---@return table[]
 function Store:trials(where, ...)
   return select(self, (where and "WHERE " .. where or "") .. " ORDER BY number", ...)
 end
 
----A list of trials that are done, the best first by their first objective.
+---A list of the rows of finished trials, the best first by their first objective.
 ---@return table[]
 function Store:ranking() return select(self, "WHERE state = 'done' ORDER BY value, number") end
 
----A trial's row: number, state, point, results. Errors: no such number.
+---A trial's row, decoded: number, state, point, result, ... Errors: no such number.
 ---@param number integer
 ---@return table
 function Store:trial(number)
@@ -430,12 +437,13 @@ function Store:trial(number)
   return row or is.fail("the study has no trial %d; it has %d", number, self.base:value "SELECT count(*) FROM trial")
 end
 
----A list of trials that have ended since a serial number, in the order in which they ended.
+---A list of the rows of trials that have ended after the one with this serial number, in the order in which they
+---ended.
 ---@param serial integer
 ---@return table[]
 function Store:ended(serial) return select(self, "WHERE serial > ? ORDER BY serial", serial) end
 
----The values that a trial has reported, as curves by name; NaN where none was stored.
+---The values that a trial has reported, as curves over steps by name; NaN where none was stored.
 ---@return table<string, { x: number[], y: number[] }>
 function Store:curves(number)
   local out = {}
@@ -448,7 +456,7 @@ function Store:curves(number)
   return out
 end
 
----Names of all that trials returned, objectives first.
+---The names of all numbers that trials returned, objectives first, then in alphabetic order.
 ---@param rows table[]
 ---@param objectives { name: string }[]
 ---@return string[]

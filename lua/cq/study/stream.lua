@@ -11,10 +11,11 @@ local PURPOSE, NUMBER = 2 ^ 48, 2 ^ 16       -- positions in the generator's str
 
 local stream = {}
 
----Random numbers that depend on seed, purpose and number alone, whatever was drawn before. Errors: an unknown purpose.
+---A stream of random numbers that depends on seed, purpose and number alone, so that every process draws the same.
+---Errors: an unknown purpose.
 ---@param seed integer
 ---@param purpose string
----@param number integer      of a point or a dimension, below 2^32
+---@param number integer      of the point or dimension, below 2^32
 ---@return table                the Stream
 function stream.of(seed, purpose, number)
   local position = assert(purposes[purpose]) * PURPOSE + number * NUMBER

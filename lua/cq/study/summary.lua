@@ -6,10 +6,10 @@ local text = require "cq.base.text"
 
 local MOST = 24                             -- points with a line of their own
 
--- Does the study try nothing but several seeds?
+-- Does the study only try several seeds of one point (--seeds)?
 local function is_of_seeds(study) return #study.space == 1 and study.space[1].name == "seed" and study.repeats == 1 end
 
--- The numbers that trials returned: sorted lists by name, and a list of the names by the alphabet.
+-- The numbers that trials returned: sorted lists of values by name, and a list of the names in alphabetic order.
 local function values_of(rows)
   local values, names = {}, {}
   for _, row in ipairs(rows) do
@@ -29,7 +29,7 @@ local function range_of(list)
     quantile.of(list, 0.95))
 end
 
--- A list of lines, one for each number returned, over all seeds; warns if all seeds gave the same loss.
+-- A list of lines, one for each number that trials returned, over all seeds; warns if all seeds gave the same loss.
 local function of_seeds(study, rows)
   local lines, values, names = {}, values_of(rows)
   for k, name in ipairs(names) do
@@ -45,7 +45,7 @@ local function of_seeds(study, rows)
   return lines
 end
 
--- A list of lines, one for each point, over its replicates.
+-- A list of lines, one for each point, on the numbers that its replicates returned.
 local function of_points(study, rows)
   local lines = {}
   for k, group in ipairs(study:by_point(rows)) do

@@ -21,8 +21,8 @@ local function below(x)
   return x > 0 and 1 - tail / 2 or tail / 2
 end
 
--- A list of the deviations of the kernels around each point along coordinate d: the distance to the farther of its two
--- neighbours, or ends of [0, 1), there, but not less than a share that falls with the number of points.
+-- The standard deviations of the kernels around points along coordinate d, a list: the distance to the farther of the
+-- two neighbours, or to an end of [0, 1), but not less than a share that falls with the number of points.
 local function widths(points, d)
   local order, out, n = {}, {}, #points
   for k = 1, n do order[k] = k end
@@ -42,7 +42,7 @@ end
 local Density = {}
 Density.__index = Density
 
--- A list, for truncated normal densities, of the logarithm of the mass of each within [0, 1), times its deviation.
+-- For truncated normal densities a list of log(deviation * mass within [0, 1)), their normalization.
 local function areas(means, deviations)
   local out = {}
   for k, mean in ipairs(means) do
@@ -52,8 +52,8 @@ local function areas(means, deviations)
   return out
 end
 
--- A Density around points, lists of coordinates: each point is a kernel, and a uniform one stands beside them.
--- counts[d]: how many values parameter d has if it is a choice, nil for a range.
+-- A Density around points, lists of coordinates: a mixture of one kernel around each point and a uniform one.
+-- counts[d]: the number of values of parameter d if it is a choice, nil for a range.
 local function density(points, counts, dimensions)
   local self = setmetatable({ points = points, counts = counts, n = dimensions, means = {}, widths = {}, areas = {} },
     Density)
@@ -68,10 +68,10 @@ local function density(points, counts, dimensions)
   return self
 end
 
--- The index, from 0, in a list of `count` that a coordinate in [0, 1) stands for.
+-- The index, from 0, of the value of a choice with `count` values at a coordinate u in [0, 1).
 local function place_of(u, count) return math.min(math.floor(u * count), count - 1) end
 
--- Adds to logs, the log density of each kernel, that of coordinate `at` of parameter d, a choice.
+-- Adds to logs, the log density of each kernel, the factor of parameter d, a choice, at coordinate `at`.
 local function add_choice(self, logs, d, at)
   local count, total = self.counts[d], #logs
   for k = 1, total do
@@ -81,7 +81,8 @@ local function add_choice(self, logs, d, at)
   end
 end
 
--- Adds to logs, the log density of each kernel, that of coordinate `at` of parameter d, a truncated normal.
+-- Adds to logs, the log density of each kernel, the factor of parameter d, a range: a truncated normal at coordinate
+-- `at`.
 local function add_range(self, logs, d, at)
   local means, deviations, inside = self.means[d], self.widths[d], self.areas[d]
   for k = 1, #logs do
@@ -90,8 +91,8 @@ local function add_range(self, logs, d, at)
   end
 end
 
--- The logarithm of the density at x, a list of coordinates, up to a constant that is the same for all x: only
--- differences of two densities count.
+-- The logarithm of the density at x, a list of coordinates, up to a constant that is the same for all x: for the ratio
+-- of two densities.
 function Density:log(x)
   local logs, most, total = {}, -math.huge, #self.points + 1
   for k = 1, total do logs[k] = 0 end
@@ -102,7 +103,7 @@ function Density:log(x)
   return most + math.log(all / total)
 end
 
--- Draws a point, a list of coordinates in [0, 1), from the density: from the kernel around an earlier point, or
+-- Draws a point, a list of coordinates in [0, 1), from the density: from the kernel around one of its points, or
 -- uniformly.
 function Density:draw(random)
   local total = #self.points + 1
@@ -122,7 +123,7 @@ function Density:draw(random)
   return x
 end
 
--- Is list a of objective values nowhere worse (larger) than b, and somewhere better?
+-- Does a list of objective values dominate b: nowhere larger, and somewhere smaller?
 function tpe.dominates(a, b)
   local better = false
   for m = 1, #a do
@@ -151,8 +152,8 @@ function tpe.fronts(list)
   return rank
 end
 
--- For each entry { number, values } of a list, by the entry, the sum of the distances to both neighbours along each
--- objective, so that the ends and points in wide gaps come first.
+-- The crowding distance of each entry { number, values } of a list, by the entry: the sum over the objectives of the
+-- distance between its two neighbours; infinite at the ends.
 local function crowding(list)
   local out = {}
   for _, entry in ipairs(list) do out[entry] = 0 end
@@ -173,8 +174,8 @@ end
 
 -- done ones by their value, or by front and crowding; then pruned ones, the farthest first; then failed ones
 local classes = { done = 1, pruned = 2, failed = 3 }
--- A new list of the finished points from best to worst: by value, or with several objectives by Pareto front and then
--- by crowding; pruned ones after those done, failed ones last.
+-- A new list of the ended points from best to worst: finished ones by value, or with several objectives by Pareto front
+-- and then by crowding; then pruned ones, those with the most steps first; failed ones last.
 local function sorted(points)
   local done, rank, crowd = {}, nil, nil
   for _, entry in ipairs(points) do
@@ -199,10 +200,11 @@ local function sorted(points)
   return order
 end
 
----The coordinates in [0, 1) of the next point to try, by the finished and running ones.
+---The coordinates in [0, 1) of the next point to try, from the ended and the running points; random before STARTUP
+---points have ended.
 ---@param space cq.Parameter[]
 ---@param finished table[]      { number, state = "done"|"pruned"|"failed", x = coordinates, values, step, value }
----@param running number[][]    coordinates of points at work: they count among the worse, so that not all draw the same
+---@param running number[][]    coordinates of running points: they count as worse ones, so that draws differ
 ---@param random table          the point's own stream
 ---@return number[]
 function tpe.next(space, finished, running, random)

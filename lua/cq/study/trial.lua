@@ -42,7 +42,7 @@ local Pruned = setmetatable({},
 
 -- ---- reports -------------------------------------------------------------------------------------------------------
 
--- A value, or the number in a tensor of one, as a number. Errors: no single number; what: its name.
+-- A number, or a tensor of one number, as a number. what: its name, for errors. Errors: no single number.
 local function number_of(value, what)
   if text.is_instance(value, "cq.Tensor") and value.count == 1 then value = value:item() end
   if type(value) ~= "number" then is.fail("%s must be a number, got %s", what, text.describe(value)) end
@@ -63,7 +63,7 @@ local function named(study, value)
 end
 
 -- A new function trial.report(step, value) for the trial `self`. keep(name, step, value) stores a number; ask(step,
--- value) returns whether the trial goes on. It raises Pruned where the trial is to end.
+-- value) returns whether the trial goes on. It raises Pruned where the pruner ends the trial.
 local function reporter(study, self, keep, ask)
   return function(step, value)
     is.argument("trial.report", "step", is.number(), step)
@@ -83,7 +83,7 @@ end
 
 -- ---- results -------------------------------------------------------------------------------------------------------
 
--- A list of numbers or a tensor of rank 1 as a list; nil of all else.
+-- A list of numbers, or a tensor of rank 1, as a list; nil for any other value.
 local function curve_of(value)
   if text.is_instance(value, "cq.Tensor") and value.rank == 1 and value.count > 1 then return value:totable() end
   if type(value) ~= "table" or getmetatable(value) or #value == 0 or not text.is_list(value) then return nil end
@@ -125,7 +125,7 @@ end
 
 -- ---- what it leaves ------------------------------------------------------------------------------------------------
 
--- Makes a trial's folder; that of an earlier attempt moves to another name. Errors: it cannot be made.
+-- Creates a trial's folder; the folder of an earlier attempt is renamed. Errors: it cannot be created.
 local function make_folder(folder)
   if host.kind(folder) then os.rename(folder, place.unused(folder .. ".earlier-")) end
   if process.make_folder(folder) then return end         -- its parents are there but for the first trial
@@ -133,7 +133,8 @@ local function make_folder(folder)
   if not made then is.fail("the folder %s cannot be made: %s", folder, tostring(problem)) end
 end
 
--- Writes reported values, a list of { name, step, value }, as history.csv, unless the trial's run has written one.
+-- Writes reported values, a list of { name, step, value }, as history.csv into a trial's folder, unless the trial's run
+-- has written one.
 local function write_history(folder, kept)
   if #kept == 0 or host.kind(folder .. "/history.csv") then return end
   local names, rows, order, seen = {}, {}, {}, {}
@@ -156,7 +157,8 @@ end
 
 local first_keys = { "study", "trial", "state", "problem", "point", "seed", "replicate" }
 
--- Writes trial.json into the trial's folder: its point, where it ran, and its state with result or problem.
+-- Writes trial.json into the trial's folder: its point, where it ran, and its state with result or problem. job: of
+-- job_of in study/runner.lua.
 local function write_manifest(study, job, state, result, problem)
   local point = {}
   for _, entry in ipairs(study.space) do point[entry.name] = entry.parameter:plain(job.point[entry.name]) end
@@ -171,8 +173,7 @@ end
 
 -- ---- running -------------------------------------------------------------------------------------------------------
 
--- The cq.Trial that the user's function is given; without fields in given, that of a script that runs outside of a
--- study.
+-- The cq.Trial that the user's function is given, from a job; of an empty table `given`, one outside of a study.
 local function described(study, given)
   return setmetatable({
     number = given.number or 1, seed = given.seed or study.seed, replicate = given.replicate or 1,
@@ -180,7 +181,8 @@ local function described(study, given)
   }, Trial)
 end
 
--- Calls the user's function at a point. Returns "done" and its numbers, "pruned", or "failed" and the error's text.
+-- Calls the user's function at a point. keep, ask: as in `reporter`. Returns "done" and its numbers, "pruned", or
+-- "failed" and the error's text.
 local function try(study, job, keep, ask)
   local self = described(study, job)
   self.report = reporter(study, self, keep, ask)
@@ -193,8 +195,8 @@ local function try(study, job, keep, ask)
   return fine and "done" or "failed", returned
 end
 
----Runs the study's function once at a point, without a trial's folder and with reports ignored, so that an error of
----the user's shows before the study begins.
+---Runs the study's function once at a point, without a trial's folder and without reports, so that an error of the
+---user's shows before the study begins.
 ---@param study cq.Study
 ---@param numbers table<string, number>
 function trial.check(study, numbers)
@@ -203,13 +205,13 @@ function trial.check(study, numbers)
   result_of(study, study.run(study:point(numbers), self), function() end)
 end
 
--- Closes the cq.Run that a trial left open, with the problem by which it ended, if any.
+-- Closes the cq.Run that a trial left open, with the problem that ended the trial, or nil.
 local function close_run(problem)
   local Run = package.loaded["cq.run"]
   if Run then pcall(Run.close_open, problem) end
 end
 
--- Has the trial's folder a training that was interrupted and can be resumed?
+-- Has the trial's folder an interrupted training that can be resumed?
 local function can_resume(folder)
   if host.kind(folder .. "/trial.json") then return false end
   for _, entry in ipairs(host.entries(folder) or {}) do
@@ -218,9 +220,9 @@ local function can_resume(folder)
   return false
 end
 
--- Runs a trial from its job: makes its folder, calls the function, and writes history and manifest. keep stores a
--- reported value, ask says whether the trial goes on. Returns the state "done", "pruned", "failed" or "interrupted",
--- and the numbers or the first line of the problem.
+-- Runs a trial from its job: creates its folder, calls the function, and writes history and manifest. keep, ask: as in
+-- `reporter`. Returns the state "done", "pruned", "failed" or "interrupted", and the numbers or the first line of the
+-- problem.
 local function carry_out(study, job, keep, ask)
   if study.resumes and not job.alone and can_resume(job.folder) then
     option.set_silently("resume", true)
@@ -246,8 +248,7 @@ local function carry_out(study, job, keep, ask)
   return state, state == "done" and result or sentence
 end
 
----Runs a trial's function with its saved best in the place of training: run:optimize loads the result in its folder.
----Returns the experiment that was optimised last.
+---Runs a trial's function without training: run:optimize loads the result saved in the trial's folder.
 ---@param study cq.Study
 ---@param job table
 ---@return cq.Experiment?        that was optimised last
@@ -259,14 +260,15 @@ function trial.replay(study, job)
   return require("cq.experiment.untrained").replayed()
 end
 
----Runs a trial on its own, outside of any store. Returns its state, and its numbers or its problem.
+---Runs a trial alone, outside of any store. Returns its state, and its numbers or its problem.
 ---@return string state, table|string|nil result
 function trial.alone(study, job)
   job.alone = true
   return carry_out(study, job, function() end, function() return true end)
 end
 
--- Runs one trial, JSON in line, that the parent asks for, and tells the parent of it; false when it was interrupted.
+-- Runs one trial that the parent has sent (line: JSON of its job), and tells the parent the result; false if it was
+-- interrupted.
 local function serve_one(study, line)
   local job = json.decode(line)
   job.alone = false
@@ -283,7 +285,8 @@ local function serve_one(study, line)
   return true
 end
 
--- Runs a trial in a fork of this process, which has loaded the script, and tells the parent how the fork ended.
+-- Runs one trial (line: JSON of its job) in a fork of this process, which has loaded the script, and tells the parent
+-- how the fork ended.
 local function serve_apart(study, line)
   local number = json.decode(line).number
   io.stdout:flush()
@@ -294,8 +297,9 @@ local function serve_apart(study, line)
   process.tell(("ended\t%d\t%d\t%d"):format(number, code or -1, signal or 0))
 end
 
----Runs trials as the parent asks, until it asks for no more. Each has a process of its own unless the study says
----otherwise: a fork of this one where the script has started no threads; else this one, which then ends.
+---The loop of a child process: runs trials as the parent asks, until it asks for no more. Each trial has a process of
+---its own unless the study says otherwise: a fork of this one if the script has started no threads; else this one,
+---which then ends.
 ---@param study cq.Study
 function trial.serve(study)
   if not process.join_parent() then return end

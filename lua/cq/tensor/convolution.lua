@@ -11,7 +11,8 @@ local C = engine.C
 local Tensor = class.methods
 local adjoint, fail = class.adjoint, schema.fail
 
--- A checker of a whole number, or a list of one for each axis, of at least `least`; default: where none is given.
+-- Makes the checker of an option of a convolution: a whole number, or a list of one for each axis, of at least `least`.
+-- default: the value where the option is not given.
 local function along(least, default)
   return schema.any_of { schema.integer { min = least },
     schema.vector { size = { 2, 3 }, integer = true, min = least }, default = default }
@@ -54,7 +55,7 @@ local function check_ranks(what, n, x, w, channels)
 end
 
 -- The engine's struct of an n-dimensional convolution with the kernel w, sizes of the input not yet set. The engine has
--- three dimensions: the missing ones come first, with a kernel of 1. Errors: an option of another length.
+-- three dimensions: the missing ones come first, with a kernel of 1. Errors: an option of a wrong length.
 local function convolution_of(what, n, w, opts)
   local conv = ffi.new "cq_convolution"
   conv.out, conv["in"] = w.dims[1], w.dims[2]

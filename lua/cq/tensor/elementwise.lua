@@ -14,8 +14,8 @@ local is_tensor, adjoint, fail = class.is_tensor, class.adjoint, schema.fail
 local flat, general = ffi.new "cq_layout", ffi.new "cq_layout"
 flat.rank = 1
 
--- The layout (one struct, used anew by each call) of two tensors of `count` elements without broadcasting; stride 0 for
--- a tensor of one number.
+-- The engine's layout of an operation on two tensors of `count` elements without broadcasting; stride 0 for a tensor of
+-- one number. It is one struct, which the next call overwrites.
 local function flat_layout(count, stride_a, stride_b)
   flat.shape[0], flat.stride_a[0], flat.stride_b[0] = count, stride_a, stride_b
   return flat
@@ -39,8 +39,8 @@ local function fill_strides(to, t, rank)
   end
 end
 
--- The layout of two tensors broadcast to one shape. Returns it (one struct, used anew by each call) and the shape.
--- Errors: sizes that differ and are not 1.
+-- The engine's layout of an operation on two tensors broadcast to one shape, a struct that the next call overwrites,
+-- and that shape. Errors: sizes that differ and are not 1.
 local function general_layout(what, a, b)
   local rank = math.max(a.rank, b.rank)
   local dims = {}
@@ -56,7 +56,8 @@ local function general_layout(what, a, b)
   return general, dims
 end
 
--- The layout of a and b, a struct used anew by each call, for a op b with broadcasting, and the shape of the result.
+-- The engine's layout for a op b with broadcasting, a struct that the next call overwrites, and the shape of the
+-- result.
 local function layout_of(what, a, b)
   if a.dims == b.dims then return flat_layout(a.count, 1, 1), a.dims end
   if b.count == 1 and b.rank <= a.rank then return flat_layout(a.count, 1, 0), a.dims end
@@ -78,7 +79,7 @@ local function binary_back(node, gradient)
   C.cq_tensor_binary_adj(op, layout_of("", a, b), pair, grad_a, grad_b, gradient)
 end
 
--- A number as a tensor of rank 0, a tensor as it is. Errors: another value.
+-- A number as a tensor of rank 0; a tensor unchanged. what: the operation, for errors. Errors: neither.
 local function operand(what, value)
   if type(value) == "number" then return class.scalar(value) end
   if not is_tensor(value) then fail("%s: needs a tensor or a number, got %s", what, schema.describe(value)) end

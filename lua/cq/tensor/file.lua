@@ -144,7 +144,7 @@ end
 
 local precision_kind = schema.one_of { "float64", "float32", default = "float64" }
 
--- Writes one tensor as a .npy file for NumPy. Errors: another value; the file cannot be written.
+-- Writes one tensor as a .npy file for NumPy. Errors: a wrong value; the file cannot be written.
 local function save_npy(path, value, precision)
   if not class.is_tensor(value) then
     fail("cq.save: a .npy file holds one tensor, got %s; other endings take a table", schema.describe(value))

@@ -18,7 +18,7 @@ local function warn_zero(path)
   warned[path] = told ~= false
 end
 
--- A result of f, a number or a tensor of one element, as a number. Errors: another value; not finite. what: its name,
+-- A result of f, a number or a tensor of one element, as a number. Errors: a wrong value; not finite. what: its name,
 -- for errors.
 local function check_number(what, value)
   local number = value
@@ -39,7 +39,7 @@ end
 -- A parameter in words: "parameter net.w1", or "the parameter" if it has no name.
 local function title(leaf) return leaf.path == "parameter" and "the parameter" or "parameter " .. leaf.path end
 
--- Returns a loss as a number. Errors: a plain number, which remembers no parameter; another value; not finite.
+-- Returns a loss as a number. Errors: a plain number, which remembers no parameter; a wrong value; not finite.
 local function check_loss(loss, list)
   if type(loss) == "number" then
     fail("%s does not reach the objective: f returned the number %g, which remembers no parameter; return a tensor",
@@ -92,7 +92,7 @@ end
 -- ---- several numbers -----------------------------------------------------------------------------------------------
 
 -- Checks the table of named numbers that the user's f gave; returns { name = number } and the names in a fixed order.
--- Errors: another value, an empty table, a number that is not finite.
+-- Errors: a wrong value, an empty table, a number that is not finite.
 local function check_numbers(given, what)
   if type(given) ~= "table" or getmetatable(given) then
     fail("%s: f must give a table of named numbers, such as { objective = ..., height = ... }, got %s", what,
@@ -252,10 +252,11 @@ function gradient.weighted_sum(p, grads, weights)
 end
 
 ---@internal
----Raises an error for a parameter that no part has reached, and warns of one whose gradient is zero in the sum of all.
+---Judges a parameter after the gradients of several parts of an objective (gradient.part) were added: raises an error
+---if it reached none of them, and warns if their sum is zero.
 ---@param leaf cq.Leaf
----@param reached boolean
----@param moved boolean
+---@param reached boolean    does any part depend on it?
+---@param moved boolean    is its gradient not zero?
 ---@param goal string?        what it is to reach; the objective unless given
 function gradient.judge(leaf, reached, moved, goal)
   if not reached then fail_unreached(leaf, goal or "the objective") end
@@ -280,10 +281,10 @@ function gradient.value_and_grad(f)
 end
 
 ---@internal
----A function as that of values_and_grads, with gradients of sums of its numbers: plan(values, names, reached) gives a
----list of weights by name, for each of which one backward pass is made. A name without a weight is left out of it.
----`whole` in the list: every parameter must be reached by one of them. reached: by name, may a parameter have a part in
----the number? One that is not of p counts as well.
+---A function as that of values_and_grads, but with the gradients of weighted sums of its numbers. plan(values, names,
+---reached) gives a list of weights by name; each entry is one backward pass, without the names that have no weight.
+---With `whole = true` in the list every parameter must be reached by one of the passes. reached: by name, was the
+---number recorded, so that parameters may have a gradient by it?
 ---@param what string         for errors
 ---@param f fun(p: any, ...): table<string, cq.Tensor>, ...
 ---@param plan fun(values: table<string, number>, names: string[], reached: table<string, boolean>): table[]

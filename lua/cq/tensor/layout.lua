@@ -20,7 +20,7 @@ local function share_back(node, gradient)
   C.cq_tensor_copy(elementwise.flat_layout(a.count, 1, 1), 1, gradient, adjoint(a))
 end
 
--- A tensor in the same memory with other dimensions, recorded on the tape.
+-- A tensor in the same memory with the sizes dims, recorded on the tape.
 local function share(t, dims)
   local out = class.wrap(t.pointer, t.count, #dims, dims)
   if tape.wants(t) then return tape.push(share_back, out, t) end
@@ -37,7 +37,7 @@ local function infer(t, shape)
   return dims
 end
 
----The same elements in another shape of the same count; one size may be -1 for what is left. Errors: another count.
+---The same elements in another shape of the same count; one size may be -1 for what is left. Errors: a wrong count.
 ---@param shape integer[]   its sizes
 ---@return cq.Tensor
 function Tensor:reshape(shape)
@@ -71,7 +71,7 @@ function Tensor:unsqueeze(dim)
   return share(self, class.check_shape(dims, "unsqueeze"))
 end
 
----Without a dimension of size 1, or without all of these. Errors: the named one has another size.
+---Without a dimension of size 1, or without all of these. Errors: the named one has a wrong size.
 ---@param dim integer?     none: all of size 1
 ---@return cq.Tensor
 function Tensor:squeeze(dim)

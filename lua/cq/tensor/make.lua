@@ -241,7 +241,7 @@ function Tensor:data()
   return pointer
 end
 
----The number of a tensor of one element. Errors: another count.
+---The number of a tensor of one element. Errors: a wrong count.
 ---@return number
 function Tensor:item()
   class.check_tensor(self, "item")
@@ -289,7 +289,7 @@ function Tensor:set(value, ...)
 end
 
 -- t[i] = x: sets entry i of the first dimension, in place, from a number, a list or a tensor with as many elements.
--- Errors: rank 0; another size; a tensor whose gradient would be lost.
+-- Errors: rank 0; a wrong size; a tensor whose gradient would be lost.
 function class.set_element(t, index, value)
   check_writable(t, "t[i] = x")
   if t.rank == 0 then fail("t[i] = x: a tensor of rank 0 has no entries; use t:fill(x)") end
@@ -315,7 +315,7 @@ function Tensor:fill(value)
   return self
 end
 
----Copies the elements of another tensor of the same shape into this one, in place. Errors: another shape; a tensor that
+---Copies the elements of another tensor of the same shape into this one, in place. Errors: a wrong shape; a tensor that
 ---is recorded.
 ---@param other cq.Tensor
 ---@return cq.Tensor    itself

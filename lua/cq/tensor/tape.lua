@@ -211,7 +211,7 @@ end
 
 ---Carries gradients from outputs to everything that the recorded operations were made of, newest operation first, and
 ---empties the tape unless it is kept. Leaves, and tensors made under other tapes, keep what reaches them in .grad.
----Errors: an output of more than one element without a gradient, or a gradient of another shape.
+---Errors: an output of more than one element without a gradient, or a gradient of a wrong shape.
 ---@param outputs cq.Tensor|cq.Tensor[]
 ---@param grads cq.Tensor|(cq.Tensor|number|false)[]|nil  of the outputs; nil: 1, for outputs of one element
 ---@param keep? boolean       for another backward pass over the same operations; rollouts are not run again for it

@@ -9,8 +9,8 @@ local components = {}
 ---@field row integer[]        of its entries, row after row
 ---@field column integer[]
 
----Which particles touch: all pairs nearer than the radius, as a sparse matrix of distances with the row and column of
----each entry.
+---The graph of the particles that touch: all pairs nearer than the radius, as a sparse matrix of distances with the row
+---and column of each entry.
 ---@param points cq.Tensor     {n, dim}
 ---@param radius number        particles nearer than this touch [length]
 ---@return cq.Topology.components.graph
@@ -38,10 +38,10 @@ local function together(graph, among, first, seen)
   return list
 end
 
----The largest piece, by particles, of those of a body that hang together; of equal ones the first.
+---The largest connected component of a body, by its number of particles; of equal ones the first.
 ---@param graph cq.Topology.components.graph
 ---@param body cq.Tensor       {n} 1 for the particles of the body, else 0
----@return cq.Tensor           {n} 1 for those of the piece, else 0
+---@return cq.Tensor           {n} 1 for the particles of that component, else 0
 function components.largest(graph, body)
   local out, seen, best, among = T.zeros { body.count }, {}, {}, body:data()
   for p = 1, body.count do
@@ -73,11 +73,11 @@ function components.touching(block, spacing)
   return graph, largest
 end
 
----The part of a body that is connected with some of its particles.
+---The connected components of a body that hold some given particles.
 ---@param graph cq.Topology.components.graph
 ---@param body cq.Tensor       {n} 1 for the particles of the body, else 0
----@param root cq.Tensor       {n} 1 for the particles that the rest must hang together with, else 0
----@return cq.Tensor           {n} 1 for those that do, else 0
+---@param root cq.Tensor       {n} 1 for these particles, else 0
+---@return cq.Tensor           {n} 1 for the particles of the components, else 0
 function components.around(graph, body, root)
   local out, seen, among = T.zeros { body.count }, {}, body:data()
   for p = 1, body.count do

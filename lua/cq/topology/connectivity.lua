@@ -43,8 +43,8 @@ local function core_of(graph, density)
   return components.largest(graph, density:greater(CORE * density:max():item()))
 end
 
--- The temperatures {n} of heat conduction in the design, warm at its core {n}: material that is not connected stays
--- cold.
+-- The temperatures {n} of heat conduction in the design, whose core {n} (1 there, else 0) is warm: material that is not
+-- connected with it stays cold.
 local function temperatures(graph, density, core)
   local k = density:pow(POWER) * (1 - FLOOR) + FLOOR
   local diagonal = k * (graph.matrix:product(k) + graph.leak + core)

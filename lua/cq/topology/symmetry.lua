@@ -36,8 +36,8 @@ local function turned(points, d)
   return out
 end
 
--- A list, for each particle, of the number of the particle at its image, where `image` {n, dim} has the mirrored or
--- turned places; nil and its number if a particle has none.
+-- For each particle of the block, a list: the number of the particle that lies at its image. image {n, dim}: the
+-- mirrored or turned place of each. If a particle has none there: nil, and its number.
 local function partners(design, image)
   local found = sparse.neighbours { points = design.robot.position, places = image, radius = NEAR * design.spacing }
   local row, column = found:places()
@@ -83,8 +83,9 @@ local function fold(mirror, x)
   return (x + image) * 0.5
 end
 
--- The mirror image of the block across axis d: { partner: of each particle, signals: for each the one of its image, or
--- nil, axis, words }. Errors: the block has none.
+-- The mirror image of the block across axis d: { partner: for each particle, from partners; signals: from exchange, nil
+-- if none change; axis; words: for the signature }. def: one checked symmetry. Errors: the block is not its own mirror
+-- image.
 local function mirror_of(design, def, d)
   if d > design.robot.dim then is.fail("cq.Topology: symmetry over %s needs a block in space", def.axis) end
   local at = def.at or middle_of(design.robot.position, d)
@@ -140,7 +141,8 @@ local function check_mask(design, images, how)
   end
 end
 
----What makes fields of a design symmetric, after the filter; nil: nothing.
+---The function fold(x) that makes filtered fields {n} or {signals + 1, n} of a design symmetric, the symmetry in words,
+---and the lists of partners of each of its images; nil without a symmetry. given: the design's field `symmetry`.
 ---@param design cq.Topology
 ---@param given table?
 ---@return (fun(x: cq.Tensor): cq.Tensor)? fold, string? words, integer[][]? images    of each particle, by all that fold does

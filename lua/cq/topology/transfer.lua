@@ -3,8 +3,8 @@ local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local transfer = require "cq.robot.transfer"
 
--- A list, for each pulse of one design, of the number of the pulse of another one at its time, or at that time of a
--- period.
+-- For each pulse of one design, a list: the number of the pulse of another design (`others`) at the same time, or at
+-- the same time of a period.
 local function same_time(pulses, others)
   local out = {}
   for k = 1, pulses.count do
@@ -14,8 +14,8 @@ local function same_time(pulses, others)
   return out
 end
 
--- Raises an error for a transfer between designs of other durations, unless pulses repeat, or to a period that the
--- other one lacks.
+-- Raises an error for a transfer between designs of different durations, unless the other design's pulses repeat, or to
+-- pulses whose period the other design lacks.
 local function check_times(design, other)
   local ours, theirs = design.pulses, other.pulses
   if math.abs(other.duration - design.duration) > 1e-6 * design.duration and not theirs.is_periodic then

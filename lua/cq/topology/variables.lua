@@ -11,7 +11,8 @@ local function fail(name, what, value)
   is.fail("design: %s must be in [-1, 1] everywhere, the %s is %s", name, what, text.number(value))
 end
 
----Raises an error if variables are no numbers, or those that belong into [-1, 1] are well outside of it.
+---Raises an error if variables are not finite, or if density, sign or magnitude lie outside of [-1, 1] by more than
+---SLACK.
 ---@param params table       as design.params
 function variables.check(params)
   for _, name in ipairs { "density", "layout", "sign", "magnitude" } do
@@ -25,7 +26,8 @@ function variables.check(params)
   end
 end
 
----Raises an error if densities that are outside by less leave less than nothing of a particle.
+---Raises an error if the mass or stiffness of a particle is not above 0, since its density is a little below -1, which
+---variables.check lets pass.
 ---@param params table       as design.params
 ---@param share cq.Tensor    of mass or stiffness that each particle has
 function variables.check_share(params, share)

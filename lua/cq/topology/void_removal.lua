@@ -53,9 +53,9 @@ local function leave_out(design, density, gone, p, radii)
   return true
 end
 
--- The table part_of of a design's world with only the particles `kept` of its body: count, of the whole world; kept,
--- the world's numbers in the order of the rest, and place, from a number of the world to that in the rest, nil where it
--- is left out.
+-- Describes the design's world with only the particles `kept` of its body, for world.part_of: count: particles of the
+-- whole world; kept: for each remaining particle its number in the whole world; place: the remaining particle's number
+-- by its number in the whole world. All from 1.
 local function part_of(design, kept)
   local own, all, place = design.robot, {}, {}
   for _, robot in ipairs(design.world.robots) do
@@ -68,7 +68,7 @@ local function part_of(design, kept)
   return { count = design.world.particle_count, kept = all, place = place }
 end
 
--- the robot of the design as it is in a variant of its world nil: it is not in it.
+-- The design's robot as it is placed in `world`, a variant of the design's world; nil if it is not there.
 local function robot_in(design, world)
   if world == design.world then return design.robot end
   for k, robot in ipairs(design.world.robots) do
@@ -76,8 +76,8 @@ local function robot_in(design, world)
   end
 end
 
--- The design's body among the robots that a rollout is given, and a function that returns these robots with another in
--- its place. given: one robot or a list.
+-- The design's body among the robots of a rollout, and a function that returns these robots with another body in its
+-- place. given: one robot or a list.
 local function body_of(design, given)
   if text.is_instance(given, "cq.Robot") then return given, function(body) return body end end
   for k, robot in ipairs(given) do
@@ -91,10 +91,9 @@ local function body_of(design, given)
   end
 end
 
--- Returns for the particles that are left the world, the design's robot in it, the robots of the rollout, and the list
--- of the particles. The last world is kept: from one iteration to the next it is often the same. With another number of
--- substeps it is another world, so that rollouts of this one stay open. whole: the design's world, or a variant of it;
--- with_body: from the body to all robots of the rollout.
+-- The world without the void particles in the table `gone`. Returns that world, the design's robot in it, the robots of
+-- the rollout, and the list of the particles that are left. Keeps the last world, which the next iteration often needs
+-- again. whole: the design's world, or a variant of it with other substeps; with_body: of body_of.
 local function rest_of(design, body, gone, whole, with_body)
   local kept = {}
   for p = 1, design.robot.particle_count do
@@ -120,8 +119,8 @@ local function culprits_of(robot, kept)
   return out
 end
 
--- Void of a binary design {n} that has no solid within the filter's radius, as a set of numbers; none of a group that
--- is void altogether.
+---The void of a binary design, density {n}, that has no solid within the filter's radius, as a set of particle numbers;
+---without groups that are void altogether.
 ---@return table<integer, boolean> gone
 local function remote_void(design, density)
   local is_near, gone = design.filter(density:greater_equal(VOID)):greater(0), {}

@@ -95,7 +95,7 @@ function assembly.check_positions(what, world, position)
   end
 end
 
----The walls of a world as an array of the engine's structs. Errors: two walls of one name; a wall of another dimension.
+---The walls of a world as an array of the engine's structs. Errors: two walls of one name; a wall of a wrong dimension.
 ---@return ffi.cdata* structs, table keep    memory that must live until the world is made
 function assembly.walls(walls, domain)
   local structs, keep = ffi.new("cq_wall[?]", math.max(#walls, 1)), {}
@@ -196,7 +196,7 @@ local function fill_pins(def, robots, arrays)
 end
 
 ---Stress signals of all robots: their directions, and an entry for every particle that follows one.
----@return table layout     { stresses, entries, weighed }; entries know where they come from for actuation_weight
+---@return table layout     { stresses, entry_count, weight {entries} }; sets entry_first and entry_count of each robot
 local function fill_stresses(def, robots, arrays)
   local layout = { stresses = {}, entry_count = 0 }
   for _, robot in ipairs(robots) do
@@ -289,7 +289,8 @@ end
 ---@param robots cq.Robot[]
 ---@param walls cq.Boundary[]
 ---@param domain { dim: integer, dx: number, size: number[] }
----@return table layout           { stresses, forces, base, arrays, formulation, bodies }
+---@return table layout           { signal_count, base, arrays, formulation, bodies, pin_count, pin_groups, stress,
+---  force, cable, surface }
 function assembly.fill(def, robots, walls, domain)
   local arrays, count, signals = {}, 0, 0
   arrays.walls, arrays.heights = assembly.walls(walls, domain)

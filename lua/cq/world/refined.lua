@@ -7,9 +7,9 @@ local tables = require "cq.base.tables"
 local INSET = 3           -- cells from the edge of the world to a box that says nothing of it
 local EPSILON = 1e-6      -- of a cell: surfaces on nodes are computed
 
--- The number of the last node at or below a coordinate; `at` may miss it by rounding.
+-- The number of the last node at or below a coordinate; one that misses a node by rounding alone counts as on it.
 local function node_below(at, dx) return math.floor(at / dx + EPSILON) end
--- The number of the first node at or above a coordinate; `at` may miss it by rounding.
+-- The number of the first node at or above a coordinate; one that misses a node by rounding alone counts as on it.
 local function node_above(at, dx) return math.ceil(at / dx - EPSILON) end
 
 -- The place of the last node of the finer grid at or below the node that a wall at `at` has on the coarse one. dx,
@@ -61,8 +61,8 @@ local of_family = {
   floor = function(wall, world, finer) return { at = below(wall.given.at, world.dx, finer) } end,
 }
 
--- The size of cells nearest to a multiple of that of a world's by which the ground is on a node: the lower side of a
--- box, or a floor, against which gravity presses.
+-- The cell size nearest to factor * dx at which the ground lies on a node; the ground: a floor or the lower side of a
+-- box against which gravity presses.
 local function finer_cells(world, factor)
   local axis, most, at = nil, 0, nil
   for d, g in ipairs(world.gravity or {}) do

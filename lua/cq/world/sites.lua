@@ -14,7 +14,7 @@ local sites = {}
 
 local KEPT_MAX = 2            -- that nobody uses: a length that is trained visits one after the other
 
----The engine's worlds for one world whose pins begin in other cells; none is made yet.
+---An empty list of engine worlds that differ from one world in the cells where its pinned particles begin.
 ---@param world cq.World
 ---@param raw ffi.cdata*      cq_world_def that it was made from; its arrays live with the world's layout
 ---@return table                the Sites
@@ -65,8 +65,8 @@ local function shrink(self)
   self.list = kept
 end
 
----The pool of rollouts with pins at these positions, made on first use; nil where the pins are in the cells of the
----world itself.
+---The pool of engine rollouts for particles that begin at these positions, with a world that is made on first use; nil
+---where the pins begin in the same cells as in the world itself.
 ---@param position cq.Tensor     {n, dim}
 ---@return table? pool
 function Sites:find(position)
