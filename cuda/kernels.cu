@@ -213,7 +213,7 @@ static void launch_take(cudaStream_t stream, int32_t blocks, const cq_taking *t)
 static void launch_store_state(cudaStream_t stream, int32_t blocks, const cq_storing *s) {
   CQ_LAUNCH(store_state_adj, blocks, SLOT_THREADS, stream, *s);
 }
-// Launches the kernel that adds the gradients of particles' parameters to those in the user's order.
+// Launches the kernel that adds the gradients of particles' parameters to those in the user's order, and clears them.
 static void launch_store_params_adj(cudaStream_t stream, int32_t blocks, const cq_storing *s) {
   CQ_LAUNCH(store_params_adj, blocks, SLOT_THREADS, stream, *s);
 }

@@ -173,7 +173,7 @@ typedef struct cq_scene {
   // cables, see cable.inl: {cables}; {points, dim} places, pulls or their gradient, gradient of the
   // places; {points}; {pulled, dim}
   void *cable, *cable_x, *cable_force, *cable_grad, *cable_share, *cable_base;
-  // of those that pull at the end of a step, see cable_implicit.inl: {points, dim} places; {pulled}
+  // of those that pull at the end of a step, see implicit/cables.inl: {points, dim} places; {pulled}
   void *cable_end, *cable_pulled;
   // volumes of liquids, see volume.inl: {n, 5} numbers of particles, {nodes, 4} sums of nodes
   void *volume_part, *volume_node;

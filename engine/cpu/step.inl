@@ -31,8 +31,8 @@ CQ_RARE void update_chunk(const Matter *m, real *data, real *internal) {
     }
 }
 
-// Returns the slab of a range of chunks, its private array of nodes to scatter to, shifted so that node indices of the
-// arrangement's window address it.
+// Returns the slab of a range of chunks, the array of nodes that its particles alone scatter to, whichever worker has
+// the range, shifted so that node indices of the arrangement's window address it.
 CQ_INLINE real *slab_of(const cq_scene *s, const int32_t range) {
   const cq_arrangement *a = s->arrangement;
   const int64_t plane = CQ_DIM == 3 ? (int64_t)a->size[1] * a->size[2] : a->size[1];

@@ -1,5 +1,14 @@
 // matrix: small dense matrices, {CQ_DIM, CQ_DIM} row-major. out must not be an input.
 
+// The index of entry (i, j) of a symmetric matrix in its packed form: diagonal first, then 01 in 2D, 01, 02, 12 in 3D.
+CQ_INLINE int sym_at(const int i, const int j) {
+#if CQ_DIM == 2
+  return i == j ? i : 2;
+#else
+  return i == j ? i : i + j + 2;   // 01 -> 3, 02 -> 4, 12 -> 5
+#endif
+}
+
 // out = a b
 CQ_INLINE void mat_mul(const Real a[CQ_DIM][CQ_DIM], const Real b[CQ_DIM][CQ_DIM], Real out[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) {

@@ -1,14 +1,5 @@
 // actuation: a symmetric stress sigma in the material frame, P += F sigma (advanced-chainqueen eq. 15, A1).
 
-// The index of entry (i, j) of a symmetric matrix in its packed form: diagonal first, then 01 in 2D, 01, 02, 12 in 3D.
-CQ_INLINE int sym_at(const int i, const int j) {
-#if CQ_DIM == 2
-  return i == j ? i : 2;
-#else
-  return i == j ? i : i + j + 2;   // 01 -> 3, 02 -> 4, 12 -> 5
-#endif
-}
-
 // (E11) Adds the stress of actuators to the Kirchhoff stress of a particle: tau += F sigma F^T. sigma is symmetric, in
 // the material frame, and packed (sym_at).
 CQ_INLINE void actuation_stress(const Real f[CQ_DIM][CQ_DIM], const Real sigma[CQ_SYM], Real tau[CQ_DIM][CQ_DIM]) {

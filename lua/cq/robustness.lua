@@ -157,8 +157,9 @@ local function baseline_change(self, change)
   return out, table.concat(names, " ")
 end
 
--- Simulates a list of rows { changes, seed }, and for each the baseline with the same change; rows share equal
--- baselines. Replaces each row in the list by the simulation { change, seed, row, baseline, loss, problem }.
+-- Simulates a list of rows { changes, seed? }, and for each its baseline (the start, or the body without signals) with
+-- those of its changes that matter to it, once for equal ones. seed: of rows that have none. Replaces each row in the
+-- list by the simulation { change, seed, row, baseline, loss, problem }.
 local function measure(self, run, params, list, seed)
   local all, baselines = {}, {}
   for k, row in ipairs(list) do

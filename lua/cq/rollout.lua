@@ -225,9 +225,9 @@ local function refuse_shape(self, name, dims, before)
       :format(by_scene, by_scene) or "")
 end
 
--- Copies the result of running, record or work at step i into self.outputs[name], { tensor {steps, ...}, count: numbers
--- of a step, dims: the shape of a step }. scalar: it must be one number, or one for each scene. Errors: nothing;
--- another shape than before.
+-- Copies the value of running or record, or the row of work, at step i into self.outputs[name], { tensor {steps, ...},
+-- count: numbers of a step, dims: the shape of a step }. scalar: it must be one number, or one for each scene. Errors:
+-- nil; another shape than before.
 local function store(self, name, i, value, scalar)
   if value == nil then is.fail("%s gave nothing; it must give %s", name, scalar and "one number" or "a tensor") end
   if type(value) ~= "number" and type(value) ~= "table" then

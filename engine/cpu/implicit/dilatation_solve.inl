@@ -143,8 +143,8 @@ CQ_INLINE void one_scatter_chunk(const cq_scene *s, OneScatter *to, const Stride
   for (int l = 0; l < CQ_CHUNK; l++) one_scatter(to, strides, node[l], kept_weights(s, c)[l], number[l]);
 }
 
-// Interpolates the means at the nodes at each particle of chunk c, into the records of st as four partial sums
-// (one_sum).
+// Interpolates the volume-weighted means at nodes (one_means) at each particle of chunk c, into the records of st as
+// four partial sums, which one_sum adds.
 CQ_INLINE void one_gather_chunk(const cq_scene *s, Stencils *st, const Strides *strides, const int32_t c) {
   const int32_t *node = kept_nodes(s, c);
   for (int l = 0; l < CQ_CHUNK; l++)

@@ -293,7 +293,7 @@ CQ_INLINE void both_slopes(const Real x, const Real y, const Real z, Real *low, 
   *high = across - bend;
 }
 // Sets node to the gradients of three nodes in a line, from those of values and slopes at the lower [0] and the upper
-// [1] particle: the adjoint of both_values and both_slopes.
+// [1] particle: the adjoint of both_values and both_slopes, without their factors.
 CQ_INLINE void both_give(const Real value[2], const Real slope[2], Real node[3]) {
   const Real sum = value[0] + value[1], by = (real)0.8 * (value[0] - value[1]);
   const Real across = slope[0] + slope[1], bend = slope[0] - slope[1];

@@ -9,15 +9,6 @@
 // Internal variables: S_iso of the last step, then each Q_k, packed as a symmetric matrix. All are 0 at the start, so
 // that an initial F is imposed by the first step.
 
-// The index of entry (i, j) of a symmetric matrix in its packed form: diagonal first, then 01 in 2D, 01, 02, 12 in 3D.
-CQ_INLINE int maxwell_at(const int i, const int j) {
-#if CQ_DIM == 2
-  return i == j ? i : 2;
-#else
-  return i == j ? i : i + j + 2;
-#endif
-}
-
 // The index in MaterialPoint.extra of the modulus beta of branch k; its relaxation time follows. A viscosity stands
 // before the branches.
 CQ_INLINE int maxwell_first(const cq_material *law, const int k) { return law->viscous + 2 * k; }
@@ -25,8 +16,8 @@ CQ_INLINE int maxwell_first(const cq_material *law, const int k) { return law->v
 // Sets q to the overstress of all branches, sum of Q_k.
 CQ_INLINE void maxwell_overstress(const MaterialPoint *at, Real q[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) {
-    q[i][j] = at->internal[CQ_SYM + maxwell_at(i, j)];
-    for (int k = 1; k < at->law->branches; k++) q[i][j] += at->internal[(1 + k) * CQ_SYM + maxwell_at(i, j)];
+    q[i][j] = at->internal[CQ_SYM + sym_at(i, j)];
+    for (int k = 1; k < at->law->branches; k++) q[i][j] += at->internal[(1 + k) * CQ_SYM + sym_at(i, j)];
   }
 }
 
@@ -45,7 +36,7 @@ CQ_INLINE void maxwell_energy_grad(const MaterialPoint *at, MaterialPoint *grad,
   mat_mul_tn(at->f, at->f, green);
   EACH(i) green[i][i] -= (real)1;
   for (int k = 0; k < at->law->branches; k++)
-    EACH(i) EACH(j) grad->internal[(1 + k) * CQ_SYM + maxwell_at(i, j)] += (real)0.5 * grad_psi * green[i][j];
+    EACH(i) EACH(j) grad->internal[(1 + k) * CQ_SYM + sym_at(i, j)] += (real)0.5 * grad_psi * green[i][j];
 }
 
 // (E43) Adds the stress of the branches to p: P += f Q. With f = F it is P, with f = dF it is the change of P by dF.
@@ -62,7 +53,7 @@ CQ_INLINE void maxwell_grad_internal(const MaterialPoint *at, MaterialPoint *gra
   Real gq[CQ_DIM][CQ_DIM];
   mat_mul_tn(at->f, grad_p, gq);
   for (int k = 0; k < at->law->branches; k++)
-    EACH(i) EACH(j) grad->internal[(1 + k) * CQ_SYM + maxwell_at(i, j)] += gq[i][j];
+    EACH(i) EACH(j) grad->internal[(1 + k) * CQ_SYM + sym_at(i, j)] += gq[i][j];
 }
 
 // ---- the isochoric part of a law ------------------------------------------------------------------------------------
@@ -165,11 +156,11 @@ CQ_RARE void maxwell_update(MaterialPoint *at) {
     Real *q = &at->internal[(1 + k) * CQ_SYM];
     const Real half = r_exp((real)-0.5 * at->dt / c[1]), rise = half * c[0];
     EACH(i) CQ_UNROLL for (int j = i; j < CQ_DIM; j++) {
-      const int n = maxwell_at(i, j);
+      const int n = sym_at(i, j);
       q[n] = half * half * q[n] + rise * ((real)0.5 * (s[i][j] + s[j][i]) - at->internal[n]);
     }
   }
-  EACH(i) CQ_UNROLL for (int j = i; j < CQ_DIM; j++) at->internal[maxwell_at(i, j)] = (real)0.5 * (s[i][j] + s[j][i]);
+  EACH(i) CQ_UNROLL for (int j = i; j < CQ_DIM; j++) at->internal[sym_at(i, j)] = (real)0.5 * (s[i][j] + s[j][i]);
 }
 
 // Adjoint of maxwell_update; at: the particle before the update. grad->internal: on entry gradients of the values after
@@ -179,14 +170,14 @@ CQ_RARE void maxwell_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
   Real s[CQ_DIM][CQ_DIM], packed[CQ_SYM], grad_s[CQ_SYM], w[CQ_DIM][CQ_DIM], gw[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM];
   isochoric_of(at, &iso);
   isochoric_second(at, &iso, s);
-  EACH(i) CQ_UNROLL for (int j = i; j < CQ_DIM; j++) packed[maxwell_at(i, j)] = (real)0.5 * (s[i][j] + s[j][i]);
+  EACH(i) CQ_UNROLL for (int j = i; j < CQ_DIM; j++) packed[sym_at(i, j)] = (real)0.5 * (s[i][j] + s[j][i]);
   for (int n = 0; n < CQ_SYM; n++) {
     grad_s[n] = grad->internal[n];
     grad->internal[n] = grad_s[n] * (real)0;
   }
   for (int k = 0; k < at->law->branches; k++) maxwell_branch_grad(at, grad, k, packed, grad_s);
   // S_iso = F^-1 P_iso with W = dL/dS: dL/dP_iso = F^-T W, dL/dF -= F^-T W S^T
-  EACH(i) EACH(j) w[i][j] = grad_s[maxwell_at(i, j)] * (real)(i == j ? 1 : 0.5);
+  EACH(i) EACH(j) w[i][j] = grad_s[sym_at(i, j)] * (real)(i == j ? 1 : 0.5);
   mat_mul(iso.g, w, gw);
   mat_mul_nt(gw, s, back);
   EACH(i) EACH(j) grad->f[i][j] -= back[i][j];

@@ -22,7 +22,7 @@ CQ_INLINE Real maxwell_rest(const MaterialPoint *at, Real rest[CQ_DIM][CQ_DIM]) 
     const Real rise = maxwell_rise(at, k, &half);
     sum += rise;
     EACH(i) EACH(j) {
-      const int n = maxwell_at(i, j);
+      const int n = sym_at(i, j);
       rest[i][j] += half * half * at->internal[(1 + k) * CQ_SYM + n] - rise * at->internal[n];
     }
   }
@@ -102,6 +102,6 @@ CQ_RARE void material_end_stress_adj(const MaterialPoint *at, MaterialPoint *gra
   // dL/dR = F^T dL/dP, both entries of a pair into the packed one
   mat_mul_tn(at->f, grad_p, part);
   for (int n = 0; n < CQ_SYM; n++) grad_rest[n] = grad_share * (real)0;
-  EACH(i) EACH(j) grad_rest[maxwell_at(i, j)] += part[i][j];
+  EACH(i) EACH(j) grad_rest[sym_at(i, j)] += part[i][j];
   for (int k = 0; k < at->law->branches; k++) maxwell_rest_grad(at, grad, k, grad_rest, grad_share);
 }

@@ -264,8 +264,8 @@ local function write_csv(path, results)
   atomic_file.write(path, table.concat(lines), { what = "--csv" })
 end
 
--- The list of chosen cases without those that set a precision themselves, if --precision is given, which would make
--- them equal to others.
+-- The chosen cases; with --precision without those that set a precision themselves and would be equal to others, unless
+-- all of them do.
 local function without_doubles(chosen)
   if not option.program.precision then return chosen end
   local out = {}

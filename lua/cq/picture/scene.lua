@@ -117,8 +117,8 @@ local function default_height(def, dim)
   return math.floor(def.width * math.min(math.max(aspect, 0.36), 0.75) / 2) * 2
 end
 
----A scene, of which frames are drawn. The size of particles in the picture comes from their volume. Errors: a camera in
----2D; unknown fields.
+---What the frames of one film share, and what each leaves to the next: the trail, and the place of a camera that
+---follows. The size of particles in the picture comes from their volume. Errors: a camera in 2D; unknown fields.
 ---@param fields cq.Picture.scene.def
 ---@return cq.PictureScene
 function scene.new(fields)

@@ -196,7 +196,8 @@ local function score(doc, wanted)
   return total, fields
 end
 
--- A list of the pages that have all wanted words, the best first: { name, summary, fields, points, order } each.
+-- The pages that have all wanted words, which are patterns in lower case, the best first: { name, summary, fields,
+-- points, order } each.
 local function search(docs, wanted)
   local hits = {}
   for order, doc in ipairs(docs) do

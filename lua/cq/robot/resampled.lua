@@ -189,7 +189,8 @@ local function successors(robot, position, sources)
 end
 
 -- The numbers of new particles, int32_t from 0, that stand for `index`, a list {count} of old ones from 0, each once
--- and in order; and how many they are. after: of successors.
+-- and in order; and how many they are. after(p): the list of the new
+-- particles that replace the old one p, numbers from 1.
 local function renewed(index, count, after)
   local seen, list = {}, {}
   for k = 0, count - 1 do
@@ -232,7 +233,8 @@ local function with(one, fields)
   return out
 end
 
--- A copy of a cable whose points are the means of the new particles that replace the old ones. after: of successors.
+-- A copy of a cable whose points are the means of the new particles that replace the old ones. after: as in
+-- renewed.
 local function take_cable(cable, after)
   local points = {}
   for k, point in ipairs(cable.points) do
@@ -246,8 +248,8 @@ local function take_cable(cable, after)
   return with(cable, { points = points, actuator = with(cable.actuator, { gap = cable.actuator.gap or math.huge }) })
 end
 
--- Gives a resampled robot `out` copies of the actuators of the original robot, on its own particles. after: of
--- successors.
+-- Gives a resampled robot `out` copies of the actuators of the original robot, on its own particles. after: as
+-- in renewed.
 local function take_actuators(out, robot, after)
   -- An actuator with the new particles in place of the old ones.
   local function with_particles(one)
@@ -262,8 +264,8 @@ local function take_actuators(out, robot, after)
   cables.measure(out)
 end
 
--- Gives a resampled robot `out` the groups and the pins of the original robot, with new particles. after: of
--- successors.
+-- Gives a resampled robot `out` the groups and the pins of the original robot, with new particles. after: as in
+-- renewed.
 local function take_groups(out, robot, after)
   for name, group in pairs(robot.group_table) do
     local own = out.group_table[name]

@@ -67,8 +67,8 @@ local function same_particles(robot, other)
   return robot.root == other.root and robot.particle_count == other.particle_count
 end
 
--- The values that robot:with has set in another variant of the body, for this one: positions are shifted by the
--- difference of the places of both (robot:at), relative ones stay, and all else is copied.
+-- The values that robot:with has set in `other`, for `robot`, which has the same particles: absolute positions are
+-- shifted by the difference of the places of both (robot:at), and all else is copied.
 local function shifted_values(robot, other)
   local out = tables.merged(other.values)
   local position = out.position

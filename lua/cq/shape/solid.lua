@@ -229,7 +229,7 @@ local function scale_of(what, def, info, dim)
 end
 
 -- A shape of the cells of a Gmsh file, scaled, with its lower corner at def.at. what: its constructor, for errors.
--- Errors: those of the file; a name that one of its groups has.
+-- Errors: those of the file; a def.name that one of its groups has.
 local function new(what, def, dim)
   local solid, info = open(what, def.path, dim), ffi.new "cq_solid_info"
   C.cq_solid_describe(solid, info)
