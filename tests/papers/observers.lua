@@ -14,7 +14,7 @@ local ROBOTS = {
 }
 local name = cq.option("robot", "walker2d", is.one_of { "walker2d", "biped" })
 local learns = cq.option("observer", "kmeans", is.one_of { "kmeans", "autoencoder" }) == "autoencoder"
-local latent = cq.option("latent", 8)
+local latent, every = cq.option("latent", 8), cq.option("every", 2)
 local seed, iterations = cq.option("seed", 101), cq.option("iterations", 100)
 local case = ROBOTS[name]
 
@@ -24,7 +24,7 @@ local world = cq.World {
   walls = cq.Boundary.box { kind = "friction", mu = 0.5 }, robot:at(case.at),
 }
 
-local eye = learns and cq.Observer.autoencoder { window = { 32, 32 }, spacing = case.pixel, latent = latent, every = 2,
+local eye = learns and cq.Observer.autoencoder { window = { 32, 32 }, spacing = case.pixel, latent = latent, every = every,
   collect = 2, seed = seed } or cq.Observer.kmeans { clusters = 7, velocity = true }
 local slow = cq.Optimizer.adam { rate = 1e-3 }
 
