@@ -95,7 +95,7 @@ static cq_status prepare_next(cq_device *d, Chain *c, int32_t *count) {
   *count = left < CQ_RUN_MAX ? left : CQ_RUN_MAX;
   set_controls(d, c->controls, at / substeps);
   cq_status status = cq_cuda_prepare(d, d->arrangement, c->sent);
-  d->upload->frame.count = *count;
+  if (!status) d->upload->frame.count = *count;
   for (int32_t k = 0; k < *count && !status; k++) status = prepare_state(d, c, k);
   return status;
 }

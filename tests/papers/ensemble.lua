@@ -3,6 +3,7 @@
 --   cqlua tests/papers/ensemble.lua --robot quadruped --with variants --out runs/quadruped-variants
 --   cqlua tests/papers/ensemble.lua --robot cable_biped --with grids --from zoo/cable_biped.bin --iterations 60
 --   cqlua tests/papers/ensemble.lua --robot arm2d --with variants      its co-design, by the distance to the goal
+--   cqlua tests/papers/ensemble.lua --robot topology_walker --with variants --starts 1 --seed 101
 -- --feedback: beside signals of time alone, a linear controller that sees seven clusters and begins without any effect.
 -- robustness.json in the folder has what is kept, ensemble.json the loss, the time and what it was trained with.
 local cq = require "cq"
@@ -47,19 +48,23 @@ local function world(fields)
   return require "cq.world"(fields)
 end
 
--- twice the particles: of a number, or of particles along an edge
+-- Wraps a constructor of shapes or creatures so that there are twice the particles: of a number, or of particles along
+-- an edge.
+local function denser(make)
+  return function(fields)
+    local edge = 2 ^ (1 / (fields.dim or type(fields.size) == "table" and #fields.size or 3))
+    if fields.particles then fields.particles = 2 * fields.particles end
+    if fields.count then fields.count = math.floor(fields.count * edge + 0.5) end
+    if fields.spacing then fields.spacing = fields.spacing / edge end
+    return make(fields)
+  end
+end
+
 local creature = {}
 for name, make in pairs(cq.Creature) do
-  creature[name] = type(make) == "function" and function(fields)
-    if with == "particles" then
-      if fields.particles then fields.particles = 2 * fields.particles end
-      local edge = 2 ^ (1 / (fields.dim or 3))
-      if fields.count then fields.count = math.floor(fields.count * edge + 0.5) end
-      if fields.spacing then fields.spacing = fields.spacing / edge end
-    end
-    return make(fields)
-  end or make
+  creature[name] = with == "particles" and type(make) == "function" and denser(make) or make
 end
+if with == "particles" and robot:match "^topology" then rawset(cq.Shape, "box", denser(cq.Shape.box)) end
 
 rawset(cq, "Experiment", experiment)
 rawset(cq, "World", world)

@@ -223,10 +223,13 @@ function folder.scratch()
   return ffi.string(path)
 end
 
----Removes a temporary folder with its files.
+---Removes a temporary folder with all that is in it.
 ---@param path string         from scratch
 function folder.remove_scratch(path)
-  for _, name in ipairs(host.entries(path) or {}) do os.remove(path .. "/" .. name) end
+  for _, name in ipairs(host.entries(path) or {}) do
+    local one = path .. "/" .. name
+    if not os.remove(one) then folder.remove_scratch(one) end
+  end
   os.remove(path)
 end
 

@@ -56,10 +56,11 @@ local function go_back(state, parent)
   if type(starts) ~= "table" then
     is.fail("cqlua resume: --best is for runs of run:optimize; %s is another", parent)
   end
+  local least = math.huge
   for _, start in ipairs(starts) do
     if start.best and start.params then
       start.params = start.best.params
-      state.params = start.best.params
+      if start.best.loss < least then least, state.params = start.best.loss, start.best.params end
       if start.solver then
         start.solver.params, start.solver.before = start.best.params, nil
         clear_moments(start.solver.optimizer, parent)
