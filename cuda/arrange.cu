@@ -73,8 +73,8 @@ static cq_status fail_window(const cq_device *d, const cq_sorting *s) {
       window_tiles(d, s) * CQ_TILE_NODES);
 }
 
-// Sets the window of s, the box of tiles to sort by: the whole world if that is small, else a box around the particles
-// of all scenes. *outside: set to 1 if a particle has left the world; the window then stays the whole world.
+// Sets the window of s, the box of tiles to sort by: all of a small world, and *outside stays; else a box around all
+// particles, and *outside is 0, or 1 if one has left the world (then all of it is the window). Clears d->found.
 static cq_status find_window(cq_device *d, cq_sorting *s, int32_t *outside) {
   const int32_t side = cq_tile_side(s->dim);
   int32_t lower[3], upper[3];

@@ -114,8 +114,8 @@ void cq_cuda_resume(cq_device *d, cq_slice *slice, cq_arrangement *arrangement, 
 
 // ---- rollout --------------------------------------------------------------------------------------------------------
 
-// Allocates host memory for the gradients of all fields of all scenes (d->gradients). The gradients of one field lie
-// scene after scene, so that one copy fetches them from the device.
+// Allocates host memory for the gradients of all scenes (d->gradients): of each field, but of material constants by the
+// slots of laws. Those of one field lie scene after scene, so that one copy fetches them from the device.
 static cq_status alloc_gradients(cq_device *d) {
   const size_t n = (size_t)d->particles, batch = (size_t)d->batch, slots = (size_t)d->model->slot_count;
   size_t count[CQ_FIELD_COUNT], total = slots * n;
@@ -134,8 +134,8 @@ static cq_status alloc_gradients(cq_device *d) {
   return CQ_OK;
 }
 
-// Allocates device memory for the adjoints of the state, of all parameters and of signals and forces, and host memory
-// for the gradients; called for differentiable batches only.
+// Allocates device memory for the adjoints of the state, of all parameters and of signals and forces, the latter for
+// d->control_rows control steps, which it sets; and host memory for the gradients. For differentiable batches only.
 static cq_status alloc_adjoint(cq_device *d) {
   const cq_model *m = d->model;
   cq_pool *pool = &d->context->pool;
@@ -448,10 +448,10 @@ static cq_status load_start(cq_device *d, const cq_values *values) {
   return CQ_OK;
 }
 
-// Begins a rollout with its own values {batch}: sends values to the device, and makes the state of step 0 live.
-// `changed` has a bit (1 << cq_field) for each field that may have changed: of gravity, damping, walls, actuation
-// weights and cables only changed fields are sent. All other fields are sent if any of them has changed, or if the
-// state at step 0 is no longer on the device.
+// Begins a rollout with its own values {batch}, kept by pointer: sends them, and makes the state of step 0 live.
+// `changed` has a bit (1 << cq_field) for each field that may have changed: of gravity, damping and walls together,
+// actuation weights, and cables only changed groups are sent. All other fields are sent if any of them has changed, or
+// if the state at step 0 is no longer on the device.
 cq_status cq_cuda_begin_own(cq_device *d, const cq_values *values, uint64_t changed) {
   const uint64_t weights = cq_bit(CQ_FIELD_ACTUATION_WEIGHT);
   const uint64_t globals = cq_bit(CQ_FIELD_GRAVITY) | cq_bit(CQ_FIELD_DAMPING) | cq_bit(CQ_FIELD_FRICTION) |

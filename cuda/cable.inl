@@ -95,7 +95,7 @@ static __global__ void pull_cables(const cq_frame *s, const cq_actuation *d, int
 
 // First part of pull_cables_adj: turns dL/dforce of particles into dL/dforce of the points of cables and chambers, by
 // the weights of particles in points. Adds dL/dforce of particles to the gradients of the script's forces too, and
-// clears it in the particles' rows, since each engine step has forces of its own.
+// clears it in the particles' rows, since each engine step has forces of its own; sets the points' dL/dx to zero.
 CQ_GPU void take_forces(const cq_frame *s, const cq_actuation *d, const int64_t scene) {
   const cq_pulling *c = &d->cables;
   for (int64_t point = threadIdx.x; point < c->points; point += CABLE_THREADS) {

@@ -55,8 +55,8 @@ static cq_status upload_materials(cq_context *c) {
   return status;
 }
 
-// Copies the actuation entries (particle, actuator, weight) to the device sorted by actuator, and by particle within
-// one: the order in which the adjoint sums a signal's gradient.
+// Copies the actuation entries (particle, actuator, index in the user's order) to the device sorted by actuator, and by
+// particle within one: the order in which the adjoint sums a signal's gradient.
 static cq_status upload_by_actuator(cq_context *c) {
   const cq_model *m = c->model;
   const size_t entries = (size_t)m->actuation_count;

@@ -65,8 +65,8 @@ static int64_t substeps_ahead(const cq_device *d) {
   return guess < most ? guess : most;
 }
 
-// Allocates the state after engine step k of the next run, and fills the step's record, if steps are recorded, and its
-// entry in d->upload.
+// Allocates the state after engine step k of the next run (without records: only the two that are used in turn), and
+// fills the step's record, if steps are recorded, and its entry in d->upload.
 static cq_status prepare_state(cq_device *d, Chain *c, int32_t k) {
   const int32_t count = c->sent + k;
   const size_t grid = (size_t)d->arrangement->block_count * CQ_TILE_NODES * cq_node_size(d);
@@ -304,7 +304,7 @@ static void swap(cq_memory **a, cq_memory **b) {
 }
 
 // Moves the adjoint from the order of particles after a sorting to the order before it (arrangement `to`), when the
-// reverse pass comes to engine steps from before that sorting.
+// reverse pass comes to engine steps from before that sorting; gradients by slot and tile go to the totals before.
 static cq_status cross_sorting(cq_device *d, cq_arrangement *to) {
   cq_status status = cq_cuda_timer_begin(d->context, CQ_PHASE_SORT);
   if (!status) status = cq_cuda_walls_sum(d);
@@ -328,7 +328,7 @@ static cq_status cross_sorting(cq_device *d, cq_arrangement *to) {
 }
 
 // Reverses the last of the engine steps [0, end) of a control step, as many as share one order of particles and fit
-// into one run. records {end}: of these steps. *left: set to the number of steps that remain before the reversed ones.
+// into one run, and takes d->step back. records {end}: of these steps. *left: set to the number of those before them.
 static cq_status run_backward(cq_device *d, const cq_step_record *records, int32_t end, int32_t *left) {
   cq_arrangement *a = records[end - 1].arrangement;
   int32_t begin = end - 1;
@@ -417,8 +417,8 @@ static cq_status fetch_controls(cq_device *d, double *grad_signals, double *grad
 }
 
 // Reverses control steps of `c`, the last one first, as many as one batch of launches holds, and sets *steps_done to
-// their number. records: of the steps of c. Copies the gradients of their signals, forces, walls and gravity, and the
-// norms of adjoints, to the host.
+// their number. records: of the steps of c. Copies the gradients of their signals, forces, walls, gravity and policy,
+// and the norms of adjoints, to the host.
 cq_status cq_cuda_reverse(cq_device *d, const cq_controls *c, cq_record *const *records, int32_t *steps_done) {
   const int64_t most = work_ahead / d->slots / d->model->substeps;
   int32_t count = c->count < d->control_rows ? c->count : d->control_rows;

@@ -9,8 +9,8 @@ CQ_GPU Node *arena_of(const cq_frame *s, const int32_t substep, const int32_t pa
   return (Node *)s->arena[substep & 1] + (int64_t)part * NODES;
 }
 
-// The sum of a node's entries in the arenas of the tiles that reach it: its own tile, and at most one neighbour along
-// each axis; always in the same order.
+// The sum of the entries of the node at `at` in tile `block`, in the arenas of step k of the tiles that reach it: its
+// own tile, and at most one neighbour along each axis; always in the same order.
 CQ_GPU Node arenas_sum(const cq_frame *s, const int32_t k, const int32_t block, const int at[CQ_DIM]) {
   const int32_t *neighbors = s->neighbors + (int64_t)block * CQ_NEIGHBORS_MAX;
   const Node *arena = arena_of(s, k, 0);
@@ -93,8 +93,8 @@ CQ_GPU void grid_pass(const cq_frame *s, const int32_t k) {
   }
 }
 
-// The grid pass as a kernel. Forward it does nothing once a step has failed or particles must be sorted; AGAIN, before
-// the adjoint of the step, it always runs.
+// The grid pass as a kernel. Forward it only sets progress->over once a step has failed or particles must be sorted;
+// AGAIN, before the adjoint of the step, it always runs.
 template <int AGAIN>
 static __global__ void __launch_bounds__(GRID_THREADS, 2) grid(const cq_frame *__restrict__ s, int32_t k) {
   if (AGAIN || !is_over(s, k))
@@ -145,8 +145,8 @@ typedef struct Group {
 } Group;
 
 // Reverses contact j of each node of the group: grad, dL/dv of this thread's node after the contact, becomes dL/dv
-// before the contact. The gradients of walls (friction, velocity, place) are added to the tile's sums, each wall by one
-// thread in the order of the nodes.
+// before it; v0: the node's velocity before all contacts, and mass. The gradients of walls (friction, velocity, place)
+// are added to the tile's sums, each wall by one thread in the order of the nodes. j below 0: no contact of this node.
 CQ_GPU void group_contact_adj(const cq_frame *s, const GridNode *w, const int32_t j, const Node *v0, Node *grad,
                               const Group *group) {
   Shared *shared = group->shared;

@@ -38,8 +38,8 @@ typedef struct Axes {
   real w[CQ_DIM][3], d[CQ_DIM][3];
 } Axes;
 
-// Quadratic B-spline weights of a particle and their derivatives along each axis, from its place in its cell
-// (fraction, in cells).
+// Quadratic B-spline weights of a particle and their derivatives [1/length] along each axis; fraction: its place from
+// the node of its cell, -1/2 to 1/2 [cells].
 CQ_GPU void axes_of(const real inv_dx, const real fraction[CQ_DIM], Axes *a) {
   EACH(i) {
     spline(fraction[i] + (real)1, a->w[i]);
@@ -48,12 +48,13 @@ CQ_GPU void axes_of(const real inv_dx, const real fraction[CQ_DIM], Axes *a) {
   }
 }
 
-// The place of particle p within its cell of the reference grid [cells].
+// Sets fraction to the place of particle p from the node of its cell of the reference grid, -1/2 to 1/2 [cells].
 CQ_GPU void fraction_load(const cq_shapes *r, const int32_t p, real fraction[CQ_DIM]) {
   EACH(i) fraction[i] = slot_in(r->fraction, CQ_DIM, p)[i * CQ_GROUP];
 }
 
-// Sums N a and a (x) grad N over the nodes around a particle. at(i, n): component i of the node at offset n of a hull.
+// Sets value = sum N q and slope = sum q (x) grad N over the nodes q around a particle. at(i, n): component i of the
+// node n places behind the particle's lowest one in a hull.
 template <class At>
 CQ_GPU void field_at(const Axes *a, const At &at, real value[CQ_DIM], real slope[CQ_DIM][CQ_DIM]) {
   EACH(i) {
@@ -80,7 +81,8 @@ CQ_GPU void field_at(const Axes *a, const At &at, real value[CQ_DIM], real slope
   }
 }
 
-// A field of the nodes of a hull at a particle: value, and its gradient slope[i][j] = d value_i / dX_j.
+// A field of the nodes of a hull at a particle: value, and its gradient slope[i][j] = d value_i / dX_j. corner: the
+// lowest node around the particle, in the hull.
 CQ_GPU void hull_at(const Hull *hull, const int corner, const Axes *a, real value[CQ_DIM], real slope[CQ_DIM][CQ_DIM]) {
   field_at(a, [&](const int i, const int n) { return hull->c[i][corner + n]; }, value, slope);
 }
@@ -139,8 +141,8 @@ CQ_GPU void scatter_put(Scatter *s, const real fraction[CQ_DIM], const real *val
   EACH(i) s->rows[ROW_FRACTION + i][at] = fraction[i];
 }
 
-// Sums what the particles [begin, end) of one cell give to the nodes of one of the cell's three planes along x: N value
-// + slope grad N. sums: of the plane's nodes.
+// Adds what the particles [begin, end) of a round, those of one cell, give to the nodes of the cell's plane x of three:
+// N value + slope grad N. sums: of the plane's nodes.
 CQ_GPU void scatter_plane(const Scatter *s, const real inv_dx, const int begin, const int end, const int x,
                           real sums[ROWS_Y][3][CQ_DIM]) {
   for (int k = begin; k < end; k++) {
@@ -208,7 +210,7 @@ CQ_GPU void scatter_end(Scatter *s, Node *arena, const int first) {
   __syncthreads();
 }
 
-// The nodes of a tile in the arena of a field.
+// The nodes of a tile in arena `field` (0: displacements or forces, 1: velocities).
 CQ_GPU Node *arena_at(const cq_shapes *r, const int field, const int32_t tile) {
   return (Node *)r->arena[field] + (int64_t)tile * HULL_NODES;
 }

@@ -62,8 +62,8 @@ CQ_RARE void tile_impulse(const cq_frame *s, const int64_t n, const int32_t k, c
   __syncthreads();   // before the next tile's most = 0
 }
 
-// Adds the impulses of walls and pins in step k to the sums of every tile that owns nodes; a group of THREADS threads
-// works on each.
+// Adds the impulses of walls and pins in step k to the sums of every tile that owns nodes; a group of CQ_TILE_NODES of
+// the block's THREADS threads works on each.
 template <int THREADS>
 CQ_GPU void impulse_pass(const cq_frame *s, const int32_t k, Impulses *of_groups) {
   enum { GROUPS = THREADS / CQ_TILE_NODES };

@@ -157,7 +157,7 @@ static void launch_reference_pulled(cudaStream_t stream, int32_t blocks, const c
   CQ_LAUNCH(reference_pulled, blocks, SLOT_THREADS, stream, frame, actuation, k);
 }
 // Launches the kernels that compute mass and velocity of the nodes of reference grids at the start of a rollout, from
-// the particles `given`, and write the nodes' first state.
+// the particles `given`, write the nodes' first state, and keep the particles' F if some begin deformed.
 static void launch_reference_begin(cudaStream_t stream, int32_t blocks, const cq_shapes *shapes,
                                    const cq_given_particles *given, void *state) {
   CQ_LAUNCH(reference_nodes, blocks, CQ_TILE_NODES, stream, *shapes, *given, state);
@@ -192,7 +192,7 @@ static void launch_reference_finish(cudaStream_t stream, int32_t blocks, const c
 static void launch_box(cudaStream_t stream, int32_t blocks, const cq_sorting *s) {
   CQ_LAUNCH(find_box, blocks, SLOT_THREADS, stream, *s);
 }
-// Launches the kernel that writes the tile and the cell of each particle.
+// Launches the kernel that writes tile, cell and rank of each particle, and counts the particles of tiles.
 static void launch_key(cudaStream_t stream, int32_t blocks, const cq_sorting *s) {
   CQ_LAUNCH(find_keys, blocks, SLOT_THREADS, stream, *s);
 }

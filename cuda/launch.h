@@ -66,8 +66,9 @@ static __device__ __forceinline__ void cq_sync_grid(unsigned *arrived) {
 // would lower the occupancy of the whole kernel.
 #define CQ_RARE [[maybe_unused]] static __device__ CQ_NOINLINE
 
-// A word that other threads read and write at the same time: once each time, and where all of them see it.
+// Reads a word that other threads may write at the same time: from memory at each call, and whole.
 template <class T> CQ_GPU T load_volatile(const T *from) { return *(const volatile T *)from; }
+// Writes a word that other threads may read at the same time: to memory at each call, and whole.
 template <class T> CQ_GPU void store_volatile(T *to, const T value) { *(volatile T *)to = value; }
 
 // Returns CQ_OK, or for a failed CUDA call a status and a sentence with a remedy. what: the work that failed.

@@ -6,7 +6,7 @@
 
 static const char *const what = "grids of bodies";
 
-// Reallocates an array for `room` elements of `size` bytes, and keeps its first `used` ones. NULL: no memory.
+// Reallocates an array for `room` elements of `size` bytes, keeps its first `used` ones. NULL: no memory; it is freed.
 static void *grown(void *array, size_t used, size_t room, size_t size) {
   void *more = cq_alloc(room, size, what);
   if (more && used) memcpy(more, array, used * size);
@@ -151,8 +151,8 @@ static void coordinates(const cq_shapes_layout *l, const cq_body *body, int64_t 
   for (int i = 0; i < l->dim; i++, node %= body->stride[i - 1]) at[i] = (int32_t)(node / body->stride[i]);
 }
 
-// Numbers the nodes that find_cells has marked, and appends their rest places, pins and scene to the layout. CQ_OK or
-// CQ_MEMORY.
+// Numbers the nodes that find_cells has marked, on from those of the scenes before, and appends their rest places, pins
+// and scene to the layout; padded to a multiple of CQ_TILE_NODES. CQ_OK or CQ_MEMORY.
 static cq_status number_nodes(cq_shapes_layout *l, int32_t scene) {
   const cq_model *m = l->model;
   int64_t count = 0;

@@ -130,7 +130,7 @@ void cq_network_signals(cudaStream_t stream, const cq_network *n) {
   CQ_LAUNCH(network_signals, n->batch, THREADS, stream, *n);
 }
 
-// Launches the adjoint of network_signals for all scenes, to the gradients of observations, then the gradients of the
+// Launches the adjoint of network_signals for all scenes: sets the gradients of observations, then adds to those of the
 // network's parameters, summed over scenes. blocks: for the second kernel, whose threads work on parameters.
 void cq_network_adj(cudaStream_t stream, int32_t blocks, const cq_network *n) {
   CQ_LAUNCH(network_signals_adj, n->batch, THREADS, stream, *n);

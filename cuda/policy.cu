@@ -275,7 +275,7 @@ static size_t grad_bytes(const cq_device_network *f) {
 }
 
 // Before control steps step .. step + rows - 1 are reversed: sends the gradients of the policy's outputs and its kept
-// second readouts, and the gradients of the policy's parameters so far, to the device.
+// second readouts, and the gradients so far of the policy's parameters and of the last step's second readout.
 cq_status cq_cuda_policy_begin_adj(cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t rows) {
   const cq_device_network *f = d->network_state;
   const cq_policy *p = policy_run->policy;
@@ -311,8 +311,8 @@ cq_status cq_cuda_policy_adj(cq_device *d, const cq_policy_run *policy_run, int3
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
-// Copies the gradients of the policy's parameters from the device to the host, where they replace the old ones: the
-// device began with the host's gradients (cq_cuda_policy_begin_adj) and has added to them.
+// Copies the gradients of the policy's parameters, and of the second readout before these control steps, to the host,
+// in the place of those that the device began with (cq_cuda_policy_begin_adj) and has added to.
 cq_status cq_cuda_policy_end_adj(cq_device *d, const cq_policy_run *policy_run) {
   const cq_device_network *f = d->network_state;
   const cq_policy *p = policy_run->policy;

@@ -283,7 +283,8 @@ static int32_t reads_weights(const cq_device *d, const cq_reading *r) {
 }
 
 // Launches the adjoint of a readout that was prepared and read: from r->grad_out adds to the adjoint of the live state
-// and to the gradients of masses or volumes and of material constants.
+// (of its particles, in total Lagrangian worlds until cq_cuda_reference_settle moves that to nodes), and to the
+// gradients of masses or volumes, if wanted, and of material constants.
 void cq_cuda_reading_adj(cq_device *d, cq_reading *r) {
   if (d->reference) d->reference->read = 1;
   r->adj = d->adj->data;
@@ -312,8 +313,8 @@ static cq_status read_state(cq_device *d, const cq_readout *readout, int64_t cou
   return status;
 }
 
-// Launches the adjoint of a readout of the live state: sends grad_out {batch, count}, the gradients of its result, and
-// adds to the adjoint of that state.
+// Launches the adjoint of a readout of the live state: sends grad_out {batch, count}, the gradients of its result, sums
+// again what the adjoint needs, and adds as cq_cuda_reading_adj does.
 static cq_status read_state_adjoint(cq_device *d, const cq_readout *readout, int64_t count, const double *grad_out) {
   cq_reading r;
   cq_status status = cq_cuda_reading(d, readout, count, d->live, &d->reading, &r);

@@ -102,7 +102,7 @@ CQ_KERNEL read_derive(const __grid_constant__ cq_reading r) {
   }
 }
 
-// Sums a portion of a group's particles, a block for each {scene, portion, component}.
+// Kernel: sets r.partial to sums over portions of groups, a block for each {scene, portion, component of `components`}.
 CQ_KERNEL read_portions(const __grid_constant__ cq_reading r, int32_t components) {
   CQ_SHARED(double, shared, SUM_THREADS);
   if (!is_computed(&r)) return;
@@ -158,8 +158,9 @@ CQ_KERNEL read_gather(const __grid_constant__ cq_reading r) {
   }
 }
 
-// Adds the adjoint of one list entry to a part of its particle's state. With out = sum w q / W: dL/dq += w / W g and
-// dL/dw += g . (q - out) / W; of a sum, w g and g . q. Returns g . (q - out).
+// Adds the adjoint of one list entry to a part of its particle's state: dL/dq += share g, with share = w / W where out
+// = sum w q / W (a sum: w, a gather: 1); a second moment has q q^T for q. Returns g . (q - out), or g . q of a sum, for
+// the gradient of w; 0 where that is not wanted.
 CQ_GPU double part_adj(const cq_reading *r, const int64_t scene, const int64_t id, const int32_t place,
                        const cq_part *part, const double share) {
   const int32_t width = part->width, gather = r->kind == CQ_READOUT_GATHER,
@@ -189,7 +190,7 @@ CQ_GPU double part_adj(const cq_reading *r, const int64_t scene, const int64_t i
   return along;
 }
 
-// Adjoint of a readout, a thread for each {scene, listed particle}: adds to the adjoint of that particle's state.
+// Adjoint of a readout, a thread for each {scene, listed particle}: adds to gradients of its state, weight, constants.
 CQ_KERNEL read_adj(const __grid_constant__ cq_reading r) {
   const int64_t all = (int64_t)r.batch * r.distinct_count;
   for (int64_t n = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x; n < all; n += (int64_t)gridDim.x * SLOT_THREADS) {

@@ -143,7 +143,7 @@ CQ_GPU void mover_of(const cq_frame *s, const int32_t k, const int32_t node, con
   EACH(i) m->after[i] = m->place[i] + m->walls.dt * (double)v[i];
 }
 
-// Calls visit(contact) for each contact of a node, in the order of the walls, until it returns 0.
+// Calls visit(contact) for each contact of a node, its pin alone or in the order of walls, until it returns 0.
 template <class Visit>
 CQ_GPU void each_contact(const Mover *m, const Visit &visit) {
   StepContact of[STEP_CONTACTS];
@@ -201,8 +201,8 @@ CQ_GPU void velocity_before(const cq_frame *s, const int32_t k, const int32_t no
   EACH(i) v[i] = decay * (was.c[i] + dt * mass.c[1] * f.c[i] + dt * gravity[i]);
 }
 
-// Kernel: the node pass of total Lagrangian step k of a run: the velocity of each node after forces, gravity, damping
-// and contacts, and its new displacement. Notes the speed of the fastest node, and nodes that are not finite.
+// Kernel: the node pass of total Lagrangian step k of a run: each node's velocity after forces, gravity, damping and
+// contacts (that before them to the record) and displacement. Notes the fastest speed, and nodes that are not finite.
 static __global__ void __launch_bounds__(GRID_THREADS, 2) node_move(const cq_frame *s, int32_t k) {
   const cq_shapes *r = s->shapes;
   const real dt = s->SCALES.dt;
@@ -328,7 +328,7 @@ static __global__ void __launch_bounds__(CQ_TILE_NODES, 1) node_impulse(const cq
 
 // ---- the first state, and particles of a state ----------------------------------------------------------------------
 
-// A node's mass and velocity from all particles around it (E110, E111). Once in a rollout: a thread for each node.
+// Kernel, once in a rollout: r.mass and the first `state` of nodes from particles (E110, E111); a thread for each node.
 CQ_KERNEL reference_nodes(const __grid_constant__ cq_shapes r, const cq_given_particles given, void *state) {
   for (int32_t node = (int32_t)(blockIdx.x * CQ_TILE_NODES + threadIdx.x); node < r.nodes;
        node += (int32_t)gridDim.x * CQ_TILE_NODES) {
@@ -377,7 +377,7 @@ CQ_KERNEL reference_nodes(const __grid_constant__ cq_shapes r, const cq_given_pa
   }
 }
 
-// Copies the given initial F of all particles.
+// Kernel: copies the initial F of all particles, from the state `given`, to r.start.
 CQ_KERNEL reference_starts(const __grid_constant__ cq_shapes r, const void *given) {
   SLOTS_EACH(p, r.slots) EACH(i) EACH(j) slot_in(r.start, CQ_DIM * CQ_DIM, p)[(i * CQ_DIM + j) * CQ_GROUP] =
       slot_in(given, FIELDS, p)[(F + i * CQ_DIM + j) * CQ_GROUP];
@@ -418,7 +418,7 @@ CQ_KERNEL reference_particles(const __grid_constant__ cq_shapes r, const void *s
   }
 }
 
-// Positions of the particles that cables and chambers are fixed to, in state k.
+// Kernel: sets in shapes->seen the positions, in state k, of the particles that cables and chambers are fixed to.
 CQ_KERNEL reference_pulled(const cq_frame *s, const cq_actuation *d, int32_t k) {
   const cq_pulling *c = &d->cables;
   const int64_t all = (int64_t)s->batch * c->pulled_count;

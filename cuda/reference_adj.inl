@@ -94,8 +94,8 @@ CQ_RARE void step_contacts_back(const cq_frame *s, const Mover *m, const int32_t
 }
 
 // Kernel: adjoint of node_move in total Lagrangian step k: from gradients of displacements and velocities after the
-// step to gradients of forces and of nodes before it; adds the gradients of walls, gravity and damping to sums. given:
-// how many vector fields that cells left for nodes are added first (0, 1: displacements, 2: velocities too).
+// step to those before it, in r->adj, and of forces; adds to those of masses, rest places, walls, gravity and damping.
+// given: how many vector fields that cells left for nodes are added first (0, 1: displacements, 2: velocities too).
 static __global__ void __launch_bounds__(CQ_TILE_NODES, 1) node_move_adj(const cq_frame *s, int32_t k, int32_t given) {
   CQ_SHARED(Shared, shared, 1);
   const cq_shapes *r = s->shapes;
@@ -163,9 +163,9 @@ CQ_GPU void collect_nodes(const cq_shapes *r, const int32_t given) {
       EACH(i) adj[(int64_t)field * r->nodes + node].c[i] += more.c[i];
     }
 }
-// The pass collect_nodes as a kernel, at the end of a run: adds up what tiles scattered to nodes.
+// The pass collect_nodes as a kernel, outside of runs: adds what reference_settle left for nodes.
 CQ_KERNEL reference_collect(const __grid_constant__ cq_shapes r, int32_t given) { collect_nodes(&r, given); }
-// The pass collect_nodes as a kernel, within a step: adds up what tiles scattered to nodes.
+// The pass collect_nodes as a kernel, at the end of a run backward and, with cables, within each of its steps.
 CQ_KERNEL node_collect(const cq_frame *s, int32_t given) { collect_nodes(s->shapes, given); }
 
 // ---- particles ------------------------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ CQ_RARE void piola_of_any_adj(const cq_frame *s, const int32_t p, const real f[C
   for (int k = 0; k < slots; k++) add_param(s, CQ_PARAM_SLOTS + k, p, *material_slot(at.law, &grad, k));
 }
 
-// Adjoint of piola_of: from dL/dP to F, rate, constants and actuation.
+// Adjoint of piola_of: from dL/dP adds to the gradients of F and rate (in *of), constants and actuation.
 CQ_GPU void piola_of_adj(const cq_frame *s, const Matter *m, const int32_t p, const real rate[CQ_DIM][CQ_DIM],
                          StressGrad *of, const real grad_p[CQ_DIM][CQ_DIM]) {
   if (material_is_fused(m->point.law)) {
@@ -266,8 +266,9 @@ CQ_GPU void piola_of_adj(const cq_frame *s, const Matter *m, const int32_t p, co
     slot_in(s->actuation_adj, ACTUATION_FIELDS, p)[(SIGMA + k) * CQ_GROUP] += grad_sigma[k];
 }
 
-// Adjoint of force_of for particle p: from the gradients of what nodes got (in at->want) to those of its constants and
-// actuation, of the displacement gradient (out) and of the velocity gradient (back).
+// Adjoint of force_of for particle p: from the gradients of what nodes got (in at->want) sets those of the displacement
+// gradient (out) and of the velocity gradient (back), and adds to those of constants, actuation, and, where wanted,
+// volume, F0 and place.
 CQ_GPU void force_of_adj(const cq_frame *s, const int32_t p, const AroundCell *at, real out[CQ_DIM][CQ_DIM],
                          real back[CQ_DIM][CQ_DIM]) {
   const cq_shapes *r = s->shapes;
@@ -433,8 +434,9 @@ CQ_KERNEL reference_masses(const __grid_constant__ cq_shapes r, const void *stat
   }
 }
 
-// Gradients of the initial particle state by way of the nodes' mass and momentum. Its gradient by the origin of its
-// body's grid goes to place_adj.
+// Kernel: sets given.adj, gradients of the particles that the rollout began with, from those of nodes' mass and
+// momentum and what fraction_adj, place_adj and start_adj hold; adds to those of masses. Then place_adj is set to each
+// one's share in the gradient by the origin of its body's grid.
 CQ_KERNEL reference_given(const __grid_constant__ cq_shapes r, const cq_given_particles given) {
   const real dx = (real)r.dx, by = (real)(1 / r.dx);
   SLOTS_EACH(p, r.slots) {
@@ -489,7 +491,8 @@ CQ_KERNEL reference_given(const __grid_constant__ cq_shapes r, const cq_given_pa
   }
 }
 
-// Gradient by the origin of each body's grid, which is a mean of particle places; a block for each {body, axis}.
+// Kernel: sets origin_adj to what each particle gets by the origin of its body's grid, the mean of places; a block for
+// each {body, axis}.
 CQ_KERNEL reference_origins(const __grid_constant__ cq_shapes r) {
   CQ_SHARED(double, shared, SUM_THREADS);
   for (int32_t n = (int32_t)blockIdx.x; n < r.bodies * CQ_DIM; n += (int32_t)gridDim.x) {

@@ -98,8 +98,8 @@ static void fill_world(const cq_device *d, cq_frame *f) {
   f->global_stride = cq_global_count(d);
 }
 
-// In total Lagrangian worlds fills u->shapes, the kernels' arguments about reference grids, and points the frame to it;
-// in other worlds sets that pointer to NULL. on_device: where the upload u will be on the device.
+// In total Lagrangian worlds fills u->shapes, the kernels' arguments about reference grids, with new numbers of checks,
+// and points the frame to it; in other worlds sets that pointer to NULL. on_device: where u will be on the device.
 static void fill_shapes(const cq_device *d, cq_upload *on_device, cq_upload *u) {
   cq_reference *r = d->reference;
   u->frame.shapes = NULL;
@@ -113,8 +113,8 @@ static void fill_shapes(const cq_device *d, cq_upload *on_device, cq_upload *u) 
   u->shapes.seen = r->seen->memory->data;
 }
 
-// Fills the frame of a run: the addresses and constants that all kernels of its engine steps read. first: engine steps
-// between the live state and the run; on_device: the address of the upload that holds the frame on the device.
+// Fills the frame of a run, which all kernels of its engine steps read, but for gravity, wall motion and step count.
+// first: engine steps between the live state and the run; on_device: the upload's address on the device.
 static void fill_frame(const cq_device *d, const cq_arrangement *a, int32_t first, cq_upload *on_device, cq_frame *f) {
   fill_world(d, f);
   f->tile_count = a->tile_count;
@@ -447,8 +447,9 @@ cq_status cq_cuda_read_progress(cq_device *d) {
   return status ? status : wait_for_stream(d, "a run of substeps");
 }
 
-// Launches the prepared run of `count` engine steps: as one cooperative kernel if the scene is small, else a kernel for
-// each pass, in a captured graph from the second such run on.
+// Launches the prepared run of `count` engine steps: MPM steps of a small scene as one cooperative kernel, else a
+// kernel for each pass, in a captured graph from the second such run on. The first run of a total Lagrangian rollout
+// looks for surfaces that meet before its first step too.
 cq_status cq_cuda_run_forward(cq_device *d, int32_t count) {
   const cq_frame *f = &d->upload->frame;
   if (d->reference) {

@@ -8,8 +8,8 @@ enum { SLOT_THREADS = 256 };
   for (int32_t p = (int32_t)(blockIdx.x * SLOT_THREADS + threadIdx.x); p < (count);                                    \
        p += (int32_t)gridDim.x * SLOT_THREADS)
 
-// The cell, in the order of the grid, at which the 3^dim nodes around a particle begin. Returns 0 where it is outside
-// of the world or not finite.
+// Sets base to the coordinates of the lowest of the 3^dim nodes around the particle in slot p, from -1 on. Returns 1,
+// or 0 where the particle is outside of the world or not finite.
 CQ_GPU int base_of(const cq_sorting *s, const int32_t p, int32_t base[CQ_DIM]) {
   int inside = 1;
   EACH(i) {
@@ -24,7 +24,7 @@ CQ_GPU int base_of(const cq_sorting *s, const int32_t p, int32_t base[CQ_DIM]) {
 // The tile along an axis of a particle with this base node; bases begin at -1.
 CQ_GPU int32_t tile_of(const int32_t base) { return (base + SIDE) / SIDE - 1; }
 
-// Finds the box of tiles around all particles, and whether one has left the world.
+// Kernel: widens the box of tiles in s.found to all particles, and sets its `outside` to 1 if one has left the world.
 CQ_KERNEL find_box(const cq_sorting s) {
   int32_t lower[CQ_DIM], upper[CQ_DIM];
   EACH(i) lower[i] = INT32_MAX, upper[i] = INT32_MIN;
@@ -51,7 +51,8 @@ CQ_KERNEL find_box(const cq_sorting s) {
   }
 }
 
-// Kernel: the tile and cell of each particle, and its rank in the tile, by which it is sorted.
+// Kernel: sets key, cell and rank of each particle (tile of the window, cell of the tile, arrival there in any order),
+// and counts the particles of each tile in s.count. s.found->outside: set to 1 if a particle has left the world.
 CQ_KERNEL find_keys(const cq_sorting s) {
   SLOTS_EACH(p, s.slots) {
     int32_t base[CQ_DIM], key = s.order[p] / s.particles, cell = 0;

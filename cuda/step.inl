@@ -157,8 +157,8 @@ CQ_GPU void source_of(const Matter *m, const State *q, const Place *at, const re
   EACH(i) EACH(j) p->tau[i][j] = tau[i][j];
 }
 
-// G2P of one particle: reads the tile's nodes and makes its state after the step in `next`. Returns 0 where that is not
-// finite, or outside of the world.
+// G2P of one particle: reads the tile's nodes and makes its state after the step in `next`, with F before the
+// material's update (after_step). Returns 0 where that is not finite, or outside of the world.
 CQ_GPU int move(const cq_frame *s, const Node region[NODES], const cq_tile *tile, const void *in, const int32_t p,
                 State *next) {
   const GridStep step = grid_step_of(s);
@@ -230,7 +230,7 @@ CQ_GPU void transfer_pass(const cq_frame *s, const int32_t k, Node *region, cons
   }
 }
 
-// transfer_pass of step k as a kernel.
+// transfer_pass of step k as a kernel; does nothing once progress->over is set.
 template <int GATHER, int SCATTER>
 static __global__ void __launch_bounds__(TRANSFER_THREADS, 2) transfer(const cq_frame *s, int32_t k) {
   CQ_SHARED(Node, region, GATHER ? NODES : 1);

@@ -116,7 +116,7 @@ CQ_RARE void pressure_load_adj(const cq_frame *s, const int32_t p, const real f[
 }
 
 // Adjoint of the P2G of state q. s->adj holds dL/dx and dL/dF by the particle's own update in the later step; adj
-// becomes dL/d(state), with the part by way of the grid.
+// becomes dL/d(state), with the part by way of the grid. Adds to gradients of mass, volume, constants, actuation.
 template <int AGAIN>
 CQ_GPU void scatter_adj(const cq_frame *s, const Around *of, const cq_tile *tile, State *q, State *adj) {
   const void *in = of->state;
@@ -160,8 +160,8 @@ CQ_GPU void scatter_adj(const cq_frame *s, const Around *of, const cq_tile *tile
   EACH(i) adj->x[i] += inv_dx * (slopes[i] - grad.arm[i]);
 }
 
-// Adjoint of the G2P of a particle. q: the state after the step (v and C are read). adj: dL/d(state after) becomes
-// dL/dx and dL/dF before by the particle's own update. give: the gradients of the nodes it read.
+// Second half of the adjoint of a particle's G2P; give: of the first, transfer_to_particle_adj. q: the state after the
+// step (v and C are read). adj: dL/dx and dL/dF after it become those before by the particle's own update.
 template <int AGAIN>
 CQ_GPU void gather_adj(const cq_frame *s, const Around *of, const Place *at, State *q, const Exchange *give,
                        State *adj) {

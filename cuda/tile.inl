@@ -96,9 +96,9 @@ CQ_GPU int index_in(const int side, const int at[CQ_DIM]) {
 
 // ---- gather ---------------------------------------------------------------------------------------------------------
 
-// Walks through the stencil of a particle once. SUMS: adds up the sums over its nodes. SLOPES: slopes_i = sum dw/df_i
-// e, where e = g . (q + b o) + g_mass m for the node g at offset o, with q, b and m of `give`. MASS: nodes have a last
-// component, g_mass.
+// Walks through the stencil of a particle once; g: the node at offset o. SUMS: adds sum w g, sum w g o^T and, with
+// MASS, sum w g_mass to n0, n1 and nm of *sums. SLOPES: slopes_i += sum dw/df_i e, e = g . (q + b o) + g_mass m, with
+// q, b and m of `give`. MASS: nodes have a last component, g_mass.
 template <int SUMS, int SLOPES, int MASS>
 CQ_GPU void visit(const Node region[NODES], const Place *p, const Exchange *give, Sums *sums, real slopes[CQ_DIM]) {
   real w[CQ_DIM][3], dw[CQ_DIM][3];
@@ -207,7 +207,7 @@ struct Round {
   CQ_SHARED(uint8_t, name##_filled, (used) ? CELLS : 1);                             \
   const Round<threads> name = {name##_give, name##_sums, name##_start, name##_list, name##_filled}
 
-// Clears the sums and the starts of cells in shared memory before a round of particles.
+// Clears the sums and the starts of cells in shared memory before the first round; each round leaves them zero.
 template <int THREADS>
 CQ_GPU void clear_round(const Round<THREADS> *round) {
   const Node zero = {{0, 0, 0, 0}};

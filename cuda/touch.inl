@@ -95,7 +95,7 @@ CQ_GPU const Node *state_after(const cq_frame *s, const int32_t k) {
 }
 
 // Kernel touch_enter: enters the places on surfaces of bodies, in the state after step k, into a hash table of the
-// cells of the world; each cell keeps the surface node with the lowest number. It does nothing if the step failed.
+// cells of the world; each cell keeps the surface node with the lowest number. Nothing if k failed or is not checked.
 static __global__ void __launch_bounds__(SLOT_THREADS) touch_enter(const cq_frame *s, int32_t k) {
   const cq_shapes *r = s->shapes;
   const unsigned check = (unsigned)(s->shapes->check + k);
@@ -126,7 +126,7 @@ CQ_RARE int do_touch(const cq_shapes *r, const Node *state, const int32_t a, con
   return first.all > 1 || second.all > 1;
 }
 
-// Notes that surfaces meet in the state after step k, which ends the run.
+// Notes that touch_meet rejects the state after step k, which ends the run and makes step k the failed one.
 CQ_GPU void fail_state(const cq_frame *s, const int32_t k) {
   atomicMin(&s->progress->touches, s->first + k + 1);
   atomicMin(&s->progress->bad, s->first + (k < 0 ? 0 : k));
@@ -134,7 +134,7 @@ CQ_GPU void fail_state(const cq_frame *s, const int32_t k) {
 
 // Kernel touch_meet, after touch_enter: compares each place on a surface with the surface node that its cell keeps, and
 // ends the run after step k if two touch, if there are more places than the table holds, or if a particle has left the
-// world. The host finds out which.
+// world; the host finds out which. It does nothing if k is not checked (is_checked).
 static __global__ void __launch_bounds__(SLOT_THREADS) touch_meet(const cq_frame *s, int32_t k) {
   const cq_shapes *r = s->shapes;
   const unsigned check = (unsigned)(s->shapes->check + k);

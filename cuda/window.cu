@@ -39,8 +39,8 @@ CQ_GPU void place_of(const cq_sorting *s, const int32_t t, int32_t at[3]) {
   at[0] = rest / s->size[1];
 }
 
-// Index in the window of neighbour k of 3^DIM of tile t, which is at `at`; -1 where the window ends. A window has more
-// than one tile along each axis.
+// The index, in the windows of all scenes as t, of neighbour k of 3^DIM (the last axis fastest) of tile t, which is at
+// `at`; -1 where the window ends. A window has more than one tile along each axis.
 template <int DIM>
 CQ_GPU int32_t beside(const cq_sorting *s, const int32_t t, const int32_t at[3], int32_t k) {
   uint32_t index = (uint32_t)t, stride = 1, inside = 1;
@@ -93,8 +93,8 @@ CQ_GPU void store_counts(const cq_sorting *s, const Before all) {
   s->found->ring = all.ring;
 }
 
-// Kernel: counts the tiles with particles and the ring tiles of each portion of the window, the first of three that
-// number them.
+// Kernel, the first of three that number the tiles: sets s.number of each tile to its kind for now, and counts
+// particles and tiles of each kind in each portion of CQ_SCAN tiles. A single portion also sets the totals in s.found.
 template <int DIM>
 CQ_KERNEL scan_parts(const cq_sorting s) {
   CQ_SHARED(Before, shared, THREADS);
@@ -111,8 +111,8 @@ CQ_KERNEL scan_parts(const cq_sorting s) {
   if (gridDim.x == 1) store_counts(&s, sum);
 }
 
-// Kernel: from the counts of portions to the numbers at which each begins, an exclusive prefix sum in one block; the
-// second of three.
+// Kernel, the second of three, if there are several portions (`parts`): from their counts to the numbers at which each
+// begins, an exclusive prefix sum in one block; sets the totals in s.found.
 CQ_KERNEL scan_sums(const cq_sorting s, int32_t parts) {
   CQ_SHARED(Before, shared, THREADS);
   Before *part = (Before *)s.partial, all = {0, 0, 0};
@@ -127,7 +127,7 @@ CQ_KERNEL scan_sums(const cq_sorting s, int32_t parts) {
   if (threadIdx.x == 0) store_counts(&s, all);
 }
 
-// Kernel: the number of each tile that is needed, from where its portion begins; the third of three.
+// Kernel, the third of three: from where portions begin, sets s.first and s.number of each tile (as in cq_sorting).
 CQ_KERNEL scan_tiles(const cq_sorting s) {
   CQ_SHARED(Before, shared, THREADS);
   Before mine = {0, 0, 0}, item[ITEMS], sum;
@@ -361,8 +361,8 @@ CQ_KERNEL sum_tiles(const cq_summing s) {
   }
 }
 
-// Launches sum_tiles: adds numbers that tiles have collected (impulses, gradients) to the totals of their scene, in a
-// fixed order, and clears them in the tiles.
+// Launches sum_tiles: adds s->count of the numbers that tiles have collected (impulses, gradients) to the totals of
+// their scene, in a fixed order, and clears them in the tiles; nothing if *s->over is not 0 then.
 void cq_window_sum(cudaStream_t stream, const cq_summing *s) {
   const int64_t all = (int64_t)s->batch * s->count, most = 1024;   // about as many as a large GPU runs at once
   CQ_LAUNCH(sum_tiles, all < most ? all : most, THREADS, stream, *s);

@@ -328,8 +328,8 @@ const double *cq_rollout_adjoint_norms(const cq_rollout *rollout);
 cq_status cq_rollout_run_adjoint(cq_rollout *rollout, int32_t count, double *grad_signals, double *grad_forces);
 // Returns to the last state of the forward pass, where another adjoint can begin; recomputes dropped records.
 cq_status cq_rollout_return(cq_rollout *rollout);
-// At step 0 of a rollout that went on from `from`, before gradients are read: moves the adjoint of its first state to
-// that of the live state of `from`, whose adjoint has begun; from NULL: clears it.
+// At step 0 of a rollout that went on from `from`, before gradients are read: adds the adjoint of its first state to
+// that of the live state of `from`, whose adjoint has begun, and clears it; from NULL: only clears it.
 cq_status cq_rollout_pass_adjoint(cq_rollout *rollout, cq_rollout *from, const int32_t *scene);
 // Gradient of a field, summed over scenes (per_scene = 0) or for each; complete once step 0 is reached.
 cq_status cq_rollout_gradient(cq_rollout *rollout, int32_t field, double *out, int32_t per_scene);
@@ -429,8 +429,8 @@ void cq_policy_init(cq_policy *policy);
 // B, y} are written. A policy with a change must run from the first control step on, in any number of calls, and the
 // adjoint must reverse all of its control steps.
 cq_status cq_rollout_run_policy(cq_rollout *rollout, const cq_policy *policy, int32_t count, double *outputs);
-// The adjoint of control steps of a policy, through signals, network and readouts. grad_outputs {count, B, y}, in the
-// order of time: gradients of the outputs from elsewhere; NULL: none.
+// Reverses the last `count` control steps of a policy, through signals, network and readouts; adds to the gradients of
+// its layers. grad_outputs {count, B, y}, in the order of time: gradients of the outputs from elsewhere; NULL: none.
 cq_status cq_rollout_run_policy_adjoint(cq_rollout *rollout, const cq_policy *policy, int32_t count,
                                         const double *grad_outputs);
 

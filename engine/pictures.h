@@ -55,14 +55,15 @@ void cq_plane_init(cq_plane *plane);
 // From now on surfaces can be drawn, hidden by depth; cq_picture_shade lights them, and 2D drawing after it lies on
 // top. Spheres and triangles whose colour has an alpha below 255 let light through: they throw no shadow.
 cq_status cq_picture_camera(cq_picture *picture, const cq_camera *camera);
+// Balls of centre {n, 3}, radius {n} [length] and colour rgba {n}; cq_picture_shade lights them, as all surfaces.
 cq_status cq_picture_spheres(cq_picture *picture, int64_t n, const double *centre, const double *radius,
                              const uint32_t *rgba);
 // {n, 3, 3}, both sides seen
 cq_status cq_picture_triangles(cq_picture *picture, int64_t n, const double *corner, const uint32_t *rgba);
 cq_status cq_picture_plane(cq_picture *picture, const cq_plane *plane);
 cq_status cq_picture_shade(cq_picture *picture);
-// A line of some width [pixel] through a scene that was shaded; hidden: how visible it is behind surfaces, 0 to 1.
-// {n, 3}
+// A line of some width [pixel] through points {n, 3} of a scene that was shaded; hidden: how visible it is behind
+// surfaces, 0 to 1.
 cq_status cq_picture_wire(cq_picture *picture, int64_t n, const double *points, double width, uint32_t rgba,
                           double hidden);
 // {n, 3} to {n, 2}; behind: NaN
@@ -101,8 +102,8 @@ cq_status cq_skin_pose(cq_skin *skin, const double *position, const double *defo
 void cq_skin_describe(const cq_skin *skin, cq_skin_info *info);
 // {v, dim}, {f, 4}, {n}; NULL: not wanted
 void cq_skin_read(const cq_skin *skin, double *vertex, int32_t *face, uint8_t *alone);
-// Draws it, with a colour for each particle {n}: each cell its own, or, if `blend`, one passing into the next. In 2D
-// with an outline of some width [pixel], 0: none; in 3D into the surfaces of the camera.
+// Draws a skin, with a colour for each particle {n}: each cell its own, or, if `blend`, one passing into the next. In
+// 2D with an outline of some width [pixel], 0: none; in 3D into the surfaces of the camera. position {n, dim}.
 cq_status cq_picture_skin(cq_picture *picture, const cq_skin *skin, const double *position, const uint32_t *rgba,
                           int32_t blend, double outline);
 
@@ -116,7 +117,7 @@ void cq_picture_pixels(const cq_picture *picture, uint8_t *rgba);         // set
 // ---- files ----------------------------------------------------------------------------------------------------------
 
 // Writes a whole file or leaves the old one as it was: a temporary beside it, renamed over it. Durable: flushed to disk
-// first, so that it outlives a power cut. A device or a pipe is written to as it is.
+// first, so that it outlives a power cut. A device or a pipe is written to as it is; of a link the target is replaced.
 cq_status cq_file_replace(const char *path, const void *bytes, int64_t size, int32_t durable);
 // Writes pixels {height, width, 4}, the top row first, as a PNG file, replaced as by cq_file_replace.
 cq_status cq_image_write(const char *path, int32_t width, int32_t height, const uint8_t *rgba);

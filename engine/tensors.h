@@ -106,9 +106,11 @@ void cq_tensor_fill(int64_t count, double value, double *x);
 // memory, before Lua reads it.
 void cq_tensor_canonical(int64_t count, double *x);
 void cq_tensor_unary(int32_t op, int64_t count, const double *x, double *y);
+// Adds to grad_x, from grad_y, x and the result y; nothing where grad_y is 0.
 void cq_tensor_unary_adj(int32_t op, int64_t count, const double *x, const double *y, double *grad_x,
                          const double *grad_y);
 void cq_tensor_binary(int32_t op, const cq_layout *layout, const double *a, const double *b, double *y);
+// Adds to grad_a and grad_b, by the strides of the layout, from grad_y of its shape. ab: both operands.
 void cq_tensor_binary_adj(int32_t op, const cq_layout *layout, const double *const ab[2], double *grad_a,
                           double *grad_b, const double *grad_y);
 // y = condition ? a : b, with zeros for a NULL.
@@ -121,8 +123,9 @@ void cq_tensor_scan(int32_t op, const int64_t extent[3], const double *x, double
 void cq_tensor_scan_adj(int32_t op, const int64_t extent[3], const double *y, double *grad_x, const double *grad_y);
 // b = a, or b += a, by the strides of the layout.
 void cq_tensor_copy(const cq_layout *layout, int32_t accumulate, const double *a, double *b);
-// y {outer, count, inner} = x {outer, axis, inner} at index (from 0) along the axis; and grad_x += grad_y there.
+// y {outer, count, inner} = x {outer, axis, inner} at index (from 0) along the axis.
 void cq_tensor_gather(const int64_t extent[3], int64_t count, const int64_t *index, const double *x, double *y);
+// grad_x {outer, axis, inner} at index += grad_y {outer, count, inner}.
 void cq_tensor_gather_adj(const int64_t extent[3], int64_t count, const int64_t *index, double *grad_x,
                           const double *grad_y);
 void cq_tensor_matmul(const cq_product *product, const double *a, const double *b, double *c);
@@ -131,6 +134,7 @@ void cq_tensor_dense(const cq_dense *dense, const double *x, const double *w, co
 void cq_tensor_dense_adj(const cq_dense *dense, const double *x, const double *w, const double *y,
                          const cq_dense_grad *grad, double *grad_y);
 cq_status cq_tensor_convolve(const cq_convolution *conv, const double *x, const double *w, double *y);
+// Adds to grad_x and grad_w, either of which may be NULL. CQ_OK or CQ_MEMORY.
 cq_status cq_tensor_convolve_adj(const cq_convolution *conv, const double *x, const double *w, double *grad_x,
                                  double *grad_w, const double *grad_y);
 // y {batch, channels, count} = f(y + bias {channels}) in place; bias may be NULL, the activation f -1 for none.
@@ -140,14 +144,16 @@ void cq_tensor_activate(const cq_channels *channels, const double *bias, double 
 void cq_tensor_activate_adj(const cq_channels *channels, const double *y, double *grad_bias, double *grad_y);
 // Adds the amounts of points to the pixels around them.
 cq_status cq_tensor_splat(const cq_splat *splat, const cq_splat_points *points, double *out);
+// From grad_out, adds to the gradients in grad, of which NULLs are not wanted.
 cq_status cq_tensor_splat_adj(const cq_splat *splat, const cq_splat_points *points, const cq_splat_points *grad,
                               const double *grad_out);
 // y {batch, rows} = A x {batch, columns} for each of a batch, with the values of the entries of A.
 void cq_tensor_sparse(const cq_sparse *a, int64_t batch, const double *value, const double *x, double *y);
+// Adds to grad_value and grad_x, of which NULLs are not wanted. value_x: value and x.
 void cq_tensor_sparse_adj(const cq_sparse *a, int64_t batch, const double *const value_x[2], double *grad_value,
                           double *grad_x, const double *grad_y);
-// The matrix of neighbours in rows, a row for each place: called once to count the entries, start[places] in
-// all, and again to fill them.
+// The points {count, dim} nearer than the radius to each of places {places, dim}, as a sparse matrix with a row for
+// each place. Called once with column NULL, which sets start, start[places] entries in all, and again to fill these.
 cq_status cq_tensor_neighbours(const cq_neighbours *neighbours, const double *points, const double *places,
                                cq_neighbour_list *out);
 void cq_random_uniform(cq_random *random, int64_t count, double min, double max, double *x);    // in [min, max)

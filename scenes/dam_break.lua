@@ -43,7 +43,7 @@ end
 -- Compares a simulated front { { time, place }, ... }, in the units of MEASURED, with the measured one. Returns the
 -- largest error relative to the place, over the measured points from the third on; the same after the simulated times
 -- were shifted so that both fronts pass the third point together, since the measured dam takes time to open; and the
--- shift.
+-- shift, which is added to simulated times.
 local function compare(front)
   local shift = interpolate(front, MEASURED[ALIGNED][2], 2, 1) - MEASURED[ALIGNED][1]
   local raw, aligned = 0, 0
@@ -61,7 +61,7 @@ end
 ---  unless given
 ---@return { robot: cq.Robot, world: cq.World.def, wall: number, [string]: any }
 ---  wall: x of the side that the column stands at; unit: of the measured time; front(state, depth?): its tip in widths,
----  or where the water is that deep; compare(fronts)
+---  or where the water is that deep; compare(front): as it stands above
 return function(options)
   local given = options or {}
   local across = given.across or 40

@@ -45,8 +45,8 @@ end
 ---Bars and the fields of their world.
 ---@param options scenes.pulled_bars.options
 ---@return { robots: cq.Robot[], world: cq.World.def, pull: function, stretch: function }
----  pull: a controller with these loads, from the start on, or times a profile of time; stretch: between two sections
----  of a bar, away from its ends
+---  pull(profile?): a controller with these loads, from the start on, times profile(t) if given; stretch(state, k): of
+---  bar k, between two sections away from its ends
 return function(options)
   local side, dim, across = options.side or 1, options.dim or 3, options.across or 8
   local dx, size, count = 2 * side / across, box(side, dim, across)

@@ -50,7 +50,7 @@ return function(options)
       pins = "base",
       material = cq.Material.neo_hookean { young = o.young or 50, poisson = 0.3, density = 1 },
     },
-    -- The ground as a height field, its deepest place at left end `at`; fields: further ones of
+    -- The ground as a height field. at { x, y }: x of its left end, y of its deepest place; fields: further ones of
     -- cq.Boundary.height_field.
     wall = function(at, fields)
       local heights, n = {}, math.floor(length / 0.005 + 0.5)

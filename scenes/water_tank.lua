@@ -32,8 +32,8 @@ local function worst_pressure(state, scene)
 end
 
 -- The first sloshing mode of the tank by linear theory: returns its angular frequency, and the velocity {n, 2} of each
--- particle of `robot`, the water, at the moment when the surface is level. amplitude: of the surface at the walls
--- [length]; scene: as in worst_pressure.
+-- particle of `robot`, the water as it lies in the world, when the surface is level. amplitude: of the surface at the
+-- walls [length]; scene: as in worst_pressure.
 local function mode(scene, robot, amplitude)
   local k = math.pi / scene.length
   local omega = math.sqrt(scene.gravity * k * math.tanh(k * scene.depth))

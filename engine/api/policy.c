@@ -59,7 +59,7 @@ typedef struct Work {
 } Work;
 
 // Allocates in w the work memory by which the host runs a policy: readouts and signals of all scenes, and the inputs
-// and layer outputs of one scene. CQ_OK or CQ_MEMORY.
+// and layer outputs of one scene; the caller frees w->observation, which holds all of it. CQ_OK or CQ_MEMORY.
 static cq_status work_take(const cq_rollout *r, const cq_policy *p, Work *w) {
   *w = (Work){.inputs = p->layers[0].in, .outputs = cq_policy_outputs(p)};
   w->signal_count = r->world->model.actuator_count;
@@ -84,7 +84,7 @@ static cq_status read_state(cq_rollout *r, const cq_policy *p, const Work *w) {
   return b->read(r->device, p->change, w->changes, r->changing.kept + cq_rollout_at(r) * r->changing.width);
 }
 
-// Sets the inputs of the network in w for a scene: the observation, then the rate of change of the second readout.
+// Sets the network's inputs in w for a scene: the observation, then the second readout's rate of change, 0 at step 0.
 static void load_inputs(const cq_rollout *r, const cq_policy *p, const Work *w, int64_t scene) {
   if (w->observed) memcpy(w->value, w->observation + scene * w->observed, (size_t)w->observed * sizeof(double));
   if (!w->changes) return;
@@ -202,8 +202,8 @@ static cq_status begin_change(cq_rollout *r, const cq_policy *p) {
   return c->width ? CQ_OK : CQ_MEMORY;
 }
 
-// Before control steps are reversed through a policy: CQ_OK if their forward run kept the readout whose change this
-// policy sees, else CQ_INVALID. Clears changing.grad unless later control steps have left a gradient in it.
+// Before control steps are reversed through a policy: CQ_OK if their forward run kept the readout whose change it sees,
+// else CQ_INVALID. Sets changing.pending, and clears changing.grad unless later control steps left a gradient in it.
 static cq_status begin_change_adj(cq_rollout *r, const cq_policy *p) {
   cq_policy_change *c = &r->changing;
   if (!p->change) return cq_policy_change_done(r);

@@ -159,9 +159,9 @@ static int takes_value(const cq_model *m, int32_t field, int64_t k) {
   return cq_material_takes(&m->materials[m->material[info->rank ? k / m->dim : k]], field);
 }
 
-// Sets a field for all scenes (per_scene 0: data {count}) or for each (1: data {B, count}), from the next
-// cq_rollout_begin on. A field that is never set has the world's values. CQ_OK, CQ_MEMORY, or CQ_INVALID for a value
-// that is not allowed.
+// Sets a field for all scenes (per_scene 0: data {count}) or for each (1: data {B, count}) to a copy of data, from the
+// next cq_rollout_begin on. A field that is never set has the world's values. CQ_OK, CQ_MEMORY, or CQ_INVALID for a
+// value that is not allowed.
 cq_status cq_rollout_set(cq_rollout *r, int32_t field, const double *data, int32_t per_scene) {
   const int64_t count = cq_field_count(r->world, field);
   if (count < 0) return cq_fail(CQ_INVALID, "there is no field %d", field);
@@ -294,8 +294,8 @@ cq_status cq_rollout_pass_adjoint(cq_rollout *r, cq_rollout *from, const int32_t
   return status ? status : r->world->backend->pass_adjoint(r->device, from ? from->device : NULL, scene);
 }
 
-// CQ_OK, or CQ_INVALID if one of the numbers {count, width}, a row for each control step, is not finite. shape: count
-// and width; `what` names one of them in the sentence ("signal"), `kind` all of them.
+// CQ_OK, or CQ_INVALID if one of the numbers {count, width}, a row for each coming control step, is not finite; NULL:
+// CQ_OK. shape: count and width; `what` names one of them in the sentence ("force component"), `kind` all ("force").
 static cq_status check_finite(const cq_rollout *r, const char *what, const char *kind, const double *number,
                               const int64_t shape[2]) {
   for (int64_t k = 0; number && k < shape[0] * shape[1]; k++)
@@ -328,8 +328,8 @@ cq_status cq_rollout_ready_adjoint(const cq_rollout *r, int32_t count) {
   return CQ_OK;
 }
 
-// Runs controls->count control steps, checked before by cq_rollout_ready, and notes whether the rollout failed. CQ_OK
-// or the error of a step.
+// Runs controls->count control steps, checked before by cq_rollout_ready, and notes whether the rollout failed. CQ_OK,
+// which ends an adjoint that had begun, or the error of a step.
 cq_status cq_rollout_forward(cq_rollout *r, const cq_controls *controls) {
   const int32_t before = cq_memo_at(r->memo);
   const cq_status status = cq_memo_run(r->memo, controls);
@@ -339,8 +339,8 @@ cq_status cq_rollout_forward(cq_rollout *r, const cq_controls *controls) {
   return status;
 }
 
-// Reverses controls->count control steps, checked before by cq_rollout_ready_adjoint. CQ_OK or an error; after the
-// error of a step the rollout must begin again.
+// Reverses controls->count control steps, checked before by cq_rollout_ready_adjoint. CQ_OK or an error; after any but
+// CQ_INVALID the rollout must begin again.
 cq_status cq_rollout_backward(cq_rollout *r, const cq_controls *controls) {
   const cq_status status = cq_memo_reverse(r->memo, controls, &r->rules);
   // The reverse pass failed part way through a control step: the device holds neither the state before it nor the one
@@ -425,7 +425,7 @@ cq_status cq_rollout_set_adjoint(cq_rollout *r, double discount, int32_t window,
   return CQ_OK;
 }
 
-// The norms {steps, B} of the adjoint of the state after each control step that was reversed; NULL: forward only.
+// Norms {steps, B} of the adjoint of the state after each reversed control step, before scaling; NULL: forward only.
 const double *cq_rollout_adjoint_norms(const cq_rollout *r) { return r->rules.norms; }
 
 // Multiplies the adjoint of the live state by the factor that cq_rollout_set_adjoint sets between two control steps,

@@ -12,7 +12,7 @@ static int64_t impulse_count(const cq_rollout *r) {
 // The number of components of wall velocities in one control step of all scenes.
 static int64_t velocity_count(const cq_rollout *r) { return (int64_t)r->def.batch * cq_wall_numbers(&r->world->model); }
 
-// Frees a rollout's wall impulses, velocities and their gradients.
+// Frees a rollout's wall impulses, velocities and their gradients, and the reports of its solver.
 void cq_walls_close(cq_rollout *r) {
   double *owned[] = {r->walls_begun.velocity, r->walls_begun.place, r->walls_next.velocity, r->walls_next.place,
                      r->track.grad_velocity, r->track.grad_place, r->track.impulse, r->grad_impulse, r->track.solver,
@@ -39,7 +39,7 @@ cq_status cq_walls_open(cq_rollout *r) {
 const double *cq_rollout_contact(const cq_rollout *r) { return r->track.impulse; }
 
 // Adds grad {count, B, cq_contact_count, width} to the gradient of the impulses of `count` control steps from number
-// `step` on, before these are reversed. CQ_OK or CQ_INVALID.
+// `step`, from 0, on, before these are reversed. CQ_OK or CQ_INVALID.
 cq_status cq_rollout_contact_adjoint(cq_rollout *r, int32_t step, int32_t count, const double *grad) {
   const int64_t width = impulse_count(r);
   const int32_t at = cq_rollout_at(r);
@@ -155,8 +155,8 @@ cq_status cq_walls_begin(cq_rollout *r, const cq_rollout *from, const int32_t *s
   return status;
 }
 
-// Adds the gradients of the displacements of walls, of a rollout that began in the live state of `from`, to those at
-// the end of `from`. scene {batch}: as in cq_rollout_begin_from. CQ_OK or CQ_MEMORY.
+// Adds the gradients of wall displacements of r, which began in the live state of `from`, to from->grad_place_end, if
+// both have wall velocities by control steps. scene {batch}: as in cq_rollout_begin_from. CQ_OK or CQ_MEMORY.
 cq_status cq_walls_pass_adjoint(const cq_rollout *r, cq_rollout *from, const int32_t *scene) {
   const int64_t numbers = cq_wall_numbers(&r->world->model), width = velocity_count(r);
   if (!r->track.velocity || !from->track.velocity) return CQ_OK;

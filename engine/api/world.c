@@ -9,7 +9,7 @@
 enum { AUTO_CUDA_PARTICLES = 20000 };
 
 // Makes the context of a world on a GPU if there is one and it pays, else on the CPU; no GPU is no error. why {size}:
-// set to the reason for the CPU, for the world's description. CQ_OK or an error of the CPU.
+// set to the reason for the CPU, for the world's description. CQ_OK, CQ_INVALID, or an error of the CPU.
 static cq_status open_gpu_or_cpu(cq_world *world, char *why, size_t size) {
   const long long particles = (long long)world->model.particle_count;
   if (particles >= AUTO_CUDA_PARTICLES) {
@@ -100,8 +100,8 @@ int32_t cq_world_device_kind(const cq_world *world) {
 // is none.
 cq_status cq_gpu_find(int32_t index, cq_gpu *gpu) { return cq_cuda_find_gpu(index, gpu); }
 
-// Sets seconds to the time of each phase (CQ_PHASE_...) since the last reset, all threads together. reset 1: times
-// begin again at 0.
+// Sets seconds to the time of each phase (CQ_PHASE_...) since the last reset, on the CPU as the first thread measures
+// it. reset 1: times begin again at 0.
 void cq_world_timers(cq_world *world, double seconds[14], int32_t reset) {
   _Static_assert(CQ_PHASE_COUNT == 14, "cq.h says how many timers there are");
   world->backend->timers(world->context, seconds, reset);

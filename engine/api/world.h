@@ -91,11 +91,11 @@ static inline int64_t cq_step_row(const cq_rollout *r, int64_t row, int32_t per_
 cq_status cq_readout_check(const cq_rollout *r, const cq_readout *q);
 // CQ_OK, or CQ_INVALID while the reverse pass of a policy that sees the change of a readout must go on.
 cq_status cq_policy_change_done(const cq_rollout *r);
-// Runs control steps, checked before by cq_rollout_ready, and notes whether the rollout failed. CQ_OK or the error of a
-// step.
+// Runs control steps, checked before by cq_rollout_ready, and notes whether the rollout failed. CQ_OK, which ends an
+// adjoint that had begun, or the error of a step.
 cq_status cq_rollout_forward(cq_rollout *r, const cq_controls *controls);
-// Reverses control steps, checked before by cq_rollout_ready_adjoint. After the error of a step the rollout must begin
-// again.
+// Reverses control steps, checked before by cq_rollout_ready_adjoint. CQ_OK or an error; after any but CQ_INVALID the
+// rollout must begin again.
 cq_status cq_rollout_backward(cq_rollout *r, const cq_controls *controls);
 
 #endif

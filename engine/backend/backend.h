@@ -23,9 +23,10 @@ typedef struct cq_values {
   CQ_FIELD_UNION(const double, CQ_FIELDS, CQ_FIELD_CONST_POINTER, CQ_FIELD_COUNT);
 } cq_values;
 
-// Have two scenes of a model the same masses, volumes and constants of materials? 1 yes, 0 no.
+// Have two scenes of a model the same masses, volumes and constants of materials, of all particles? 1 yes, 0 no.
 int cq_values_have_same_constants(const cq_model *model, const cq_values *a, const cq_values *b);
-// Have their bodies on reference grids the same undeformed shapes? 1 yes, 0 no.
+// Have two scenes of a model the same initial positions of all particles on reference grids, so that these have the
+// same undeformed shapes? 1 yes, also without such particles; 0 no, also for a body that is only shifted.
 int cq_values_have_same_shapes(const cq_model *model, const cq_values *a, const cq_values *b);
 
 // Gradients of one scene since begin_adjoint, in the user's order. Those of material constants are in `slot`, which api
@@ -152,8 +153,8 @@ typedef struct cq_backend {
   int64_t (*memory_available)(const cq_context *context);
 } cq_backend;
 
-// Returns CQ_UNSTABLE with a sentence that says when the simulation failed, and which particle shows it. batch: the
-// number of scenes.
+// Returns CQ_UNSTABLE with a sentence that says what failed at which engine step, and if one shows it at which
+// particle. batch: the number of scenes; if it is above 1 the sentence names the scene.
 cq_status cq_health_fail(const cq_health *health, int32_t batch);
 
 const cq_backend *cq_backend_cpu(void);

@@ -2,8 +2,8 @@
 #include "backend.h"
 #include <stdio.h>
 
-// Returns CQ_UNSTABLE and leaves the sentence for a failed step h: what failed (h->bad), at which engine step, and at
-// which particle. batch: the number of scenes; if it is above 1 the sentence names the scene.
+// Returns CQ_UNSTABLE with a sentence that says what failed (h->bad) at which engine step, and if one shows it at which
+// particle. batch: the number of scenes; if it is above 1 the sentence names the scene.
 cq_status cq_health_fail(const cq_health *h, int32_t batch) {
   char what[96], scene[32] = "";
   if (batch > 1) snprintf(scene, sizeof scene, " of scene %d", h->scene + 1);

@@ -15,7 +15,7 @@ int cq_values_have_same_constants(const cq_model *m, const cq_values *a, const c
 }
 
 // Have two scenes of a model the same initial positions of all particles on reference grids, so that these have the
-// same undeformed shapes? 1 yes, 0 no.
+// same undeformed shapes? 1 yes, also without such particles; 0 no, also for a body that is only shifted.
 int cq_values_have_same_shapes(const cq_model *m, const cq_values *a, const cq_values *b) {
   const size_t width = (size_t)m->dim;
   if (!cq_is_reference(m) || a->position == b->position) return 1;

@@ -23,7 +23,7 @@ void cq_free(void *memory);
 
 // Bytes as people write them, for "%.3g %s".
 typedef struct { double number; const char *unit; } cq_amount;
-// A number of bytes in the largest unit in which it is at least 1: bytes, KiB, MiB, GiB or TiB.
+// A number of bytes in the unit (byte, bytes, KiB, ... TiB) that leaves a number below 999.5, for people to read.
 cq_amount cq_amount_of(double bytes);
 
 #ifdef __cplusplus

@@ -66,7 +66,8 @@ static cq_status refuse(const char *path, const char *failed) {
 }
 
 // Writes a whole file or leaves the old one as it was: a temporary beside it, renamed over it. durable: flushed to disk
-// first, so that it outlives a power cut. A device or a pipe is written to as it is. CQ_OK, CQ_IO or CQ_MEMORY.
+// first, so that it outlives a power cut. A device or a pipe is written to as it is; of a link the target is replaced.
+// CQ_OK, CQ_IO or CQ_MEMORY.
 cq_status cq_file_replace(const char *path, const void *bytes, int64_t size, int32_t durable) {
   if (is_special(path)) {
     const char *failed = write_file(path, bytes, size, 0);

@@ -34,8 +34,7 @@ void cq_free(void *memory) {
   free(base);
 }
 
-// A number of bytes in the largest unit (bytes, KiB, ... TiB) in which it is at least 1, for people to read; 999.5 or
-// more of one unit are given in the next.
+// A number of bytes in the unit (byte, bytes, KiB, ... TiB) that leaves a number below 999.5, for people to read.
 cq_amount cq_amount_of(double bytes) {
   static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
   if (bytes == 1) return (cq_amount){bytes, "byte"};

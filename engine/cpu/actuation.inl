@@ -26,7 +26,7 @@ static int64_t find_weight_row(cq_scene *s, const int64_t first, int32_t *count,
 }
 
 // Builds the weight rows (as in find_weight_row) of all chunks in a range of chunks, in the particle order of the live
-// state: once after each sort. The rows of a chunk follow those of the chunk before.
+// state: once after each begin and each sort. The rows of a chunk follow those of the chunk before.
 static void make_weight_rows(cq_scene *s, const int32_t range) {
   const cq_model *m = s->model;
   const cq_arrangement *a = s->arrangement;

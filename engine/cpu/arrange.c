@@ -178,8 +178,8 @@ static void sort_planes(cq_scene *s, const cq_worker *worker, const box *b) {
 // ---- columns --------------------------------------------------------------------------------------------------------
 
 // Returns the row of s->reach for a range of chunks and plane x, from 0, of the window (the box of nodes in use).
-// row[0]: the interval of columns y of that plane that the range's particles can reach; row[1 + y]: the interval of
-// their base nodes along the last axis in column y. An interval with lower above upper is empty. add_reach fills rows.
+// row[0]: interval of the plane's columns y that the range's particles can reach; row[1 + y]: interval, along the last
+// axis of the world, of base nodes of those that can reach column y. Lower above upper: empty. add_reach fills rows.
 static cq_reach *reach_of(const cq_scene *s, const cq_arrangement *a, int32_t range, int32_t x) {
   const int32_t ny = s->model->dim == 3 ? a->size[1] : 1;
   return s->reach + (s->reach_start[range] + x - a->slab_lower[range]) * (1 + ny);
@@ -210,8 +210,8 @@ static cq_status set_slabs(cq_scene *s, cq_arrangement *a) {
 }
 
 // Adds particles to the rows of s->reach of a range: their base nodes lie in column at = (x, y) of the window, from
-// bases.lower to bases.upper along the last axis, and they can reach columns from REACH_BELOW below to REACH_ABOVE
-// above it.
+// bases.lower to bases.upper along the last axis, counted in the world, and they can reach columns from REACH_BELOW
+// below to REACH_ABOVE above it.
 static void add_reach(const cq_scene *s, const cq_arrangement *a, int32_t range, const int32_t at[2], cq_reach bases) {
   const int flat = s->model->dim == 2;
   const int32_t from = flat ? 0 : at[1] - REACH_BELOW, to = flat ? 0 : at[1] + REACH_ABOVE;
@@ -282,8 +282,8 @@ static void split_columns(const cq_scene *s, cq_arrangement *a) {
   a->column_block[s->ranges] = a->column_count;
 }
 
-// Sets the window of an arrangement, the box of all nodes that particles can reach until the next sort, from the box of
-// their base nodes, lower to upper; and a->room, how far that box is from the edge of the world [cells].
+// Sets an arrangement's window, the box of all nodes that particles can reach until the next sort, from that of their
+// base nodes, lower to upper (last axis at 2); and a->room: cells from the particles to the world's edge, at least.
 static void set_window(const cq_scene *s, cq_arrangement *a, const int32_t lower[3], const int32_t upper[3]) {
   const int last = s->model->dim - 1;
   a->room = INFINITY;

@@ -17,8 +17,8 @@ void cq_scene_make_slots(cq_scene *s, const cq_worker *worker) {
   }
 }
 
-// Starts a rollout of the scene at step 0: loads the state and constants in s->values, and sorts the particles. Called
-// by all workers. CQ_OK, CQ_MEMORY, CQ_UNSTABLE if a particle is outside the world, or an error of reference grids.
+// Starts a rollout at step 0, by all workers: loads state and constants in s->values, clears walls, and sorts particles
+// on the spatial grid. CQ_OK, CQ_MEMORY, CQ_UNSTABLE (one is outside the world), or an error of reference grids.
 cq_status cq_scene_begin(cq_scene *s, cq_worker *worker) {
   if (worker->rank == 0) {
     s->health = (cq_health){0};
@@ -40,8 +40,8 @@ cq_status cq_scene_begin(cq_scene *s, cq_worker *worker) {
   return cq_arrange(s, worker);
 }
 
-// Starts a rollout with the same values as the last one: a scene on reference grids goes back to its first state, any
-// other one calls cq_scene_begin. Called by all workers. Returns as cq_scene_begin.
+// Starts a rollout with the same values as the last one: a scene all on reference grids goes back to its first state if
+// it has kept one, any other one calls cq_scene_begin. Called by all workers. Returns as cq_scene_begin.
 cq_status cq_scene_begin_again(cq_scene *s, cq_worker *worker) {
   if (!cq_is_reference(s->model) || !s->reference.first) return cq_scene_begin(s, worker);
   cq_worker_wait(worker);       // all have asked

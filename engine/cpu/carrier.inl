@@ -153,9 +153,9 @@ CQ_INLINE real seventh(const real share) {
 }
 
 // (E130) Sets m to how particles and bodies meet at a node of the spatial grid, before walls. a, b: momentum and mass
-// {4} of particles and of bodies. Sets masses a and b, the velocity of each, share = m_b / (m_a + m_b), their common
-// velocity v and taken = 1 - share^8. If particles have no mass all but the masses is 0; if bodies have none, v is the
-// particles'.
+// {4} of particles and of bodies. Sets masses a and b, velocities own (with gravity and damping) and brought, share =
+// m_b / (m_a + m_b), their common velocity v and taken = 1 - share^8. If particles have no mass all but the masses is
+// 0; if bodies have none, v is the particles'.
 CQ_INLINE void meet(const cq_scene *s, const real *a, const real *b, Meeting *m) {
   const real decay = decay_of(s), dt = (real)s->model->dt, *gravity = (const real *)s->globals;
   m->a = a[CQ_DIM];

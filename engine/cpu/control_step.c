@@ -62,8 +62,8 @@ static cq_status reserve_grid_record(cq_scene *s, cq_step_record *record) {
   return CQ_OK;
 }
 
-// Prepares an engine step, by the first worker: allocates s->next, the state that the step will write, and fills the
-// record's references (record NULL: nothing is recorded). CQ_OK, CQ_MEMORY, or an error of forces between surfaces.
+// Prepares an engine step, by the first worker: allocates s->next, which the step will write, fills the record's
+// references (NULL: no record), and in mixed worlds sets forces between surfaces. CQ_OK, CQ_MEMORY, or their error.
 static cq_status prepare_step(cq_scene *s, cq_step_record *record) {
   s->record = NULL;
   s->next = cq_slice_create(s);
@@ -90,7 +90,7 @@ static void release_next_slice(cq_scene *s) {
 
 // Sets s->health to the particle by which an engine step failed. An inverted particle shows in the state before the
 // step, one that is not finite or has left the world in the state after it. If neither shows, a determinant was
-// positive in double only.
+// positive in double only, and the smallest one before the step counts as inverted.
 static void find_failed_particle(cq_scene *s) {
   if (cq_is_mixed(s->model)) {
     cq_reference_find_culprit(s);
@@ -177,8 +177,8 @@ static void one_average_adj(cq_scene *s, cq_worker *worker, const cq_step_record
   }
 }
 
-// (E38) Adjoint of average_dilatation for a recorded step, by all workers, before g2p_adj. Nothing where no material
-// averages dilatation.
+// (E38) Adjoint of average_dilatation for a recorded step, by all workers, before g2p_adj: adds to dL/dC'; gradients
+// of positions wait for average_positions_adj. Nothing where no material averages dilatation.
 static void average_dilatation_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record) {
   int begin, end;
   if (!s->model->averages_dilatation) return;
@@ -378,9 +378,9 @@ static void swap_pointers(void **a, void **b) {
   *b = was;
 }
 
-// Steps backward over a sort, by all workers: brings the adjoint from the live order into `to`, the order that
-// particles had before the sort, which becomes the live one. Gradients of constants and of actuation, which lie in the
-// live order too, are added to those in the user's order first. An error is in s->status.
+// Goes back over a sort, by all workers: brings the adjoint (not the live slice) from the live order into `to`, that
+// before the sort, which becomes live. Gradients of constants and of actuation, which lie in the live order too, are
+// added to those in the user's order first; actuation is loaded again at the end. An error is in s->status.
 static void cross_sorting(cq_scene *s, cq_worker *worker, cq_arrangement *to) {
   const int32_t n = cq_scene_spatial_end(s);
   int begin, end;
@@ -510,8 +510,8 @@ static cq_status reverse_steps(cq_scene *s, cq_worker *worker, const cq_step_rec
 }
 
 // Reverses one control step from its records {substeps}, by all workers: s->adj, the adjoint of the live state, becomes
-// that of the state before the control step, which becomes the live one. Sets the gradients of signals and forces.
-// CQ_OK, or the error of a step's adjoint.
+// that of the state before the control step, which becomes the live one. Sets the gradients of the step's signals and
+// forces, and of its wall velocities and gravity where they are given by control steps. CQ_OK, or a step's error.
 cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record *records) {
   if (worker->rank == 0) {
     s->status = CQ_OK;
@@ -545,8 +545,8 @@ cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record 
   return CQ_OK;
 }
 
-// Ends the reverse pass at step 0, by all workers: adds the adjoints of the initial state and of the constants to
-// s->gradients, which are in the user's order.
+// Ends the reverse pass at step 0, by all workers: adds the adjoints of the initial state and of the constants, and
+// those of gravity, damping and walls, to s->gradients, which are in the user's order.
 void cq_scene_finish(cq_scene *s, cq_worker *worker) {
   int begin, end;
   cq_scene_share_spatial(s, worker, &begin, &end);

@@ -200,7 +200,7 @@ typedef struct beginning {
   const int32_t *scene;
 } beginning;
 
-// A scene_work (see run): starts one scene at step 0, from its own values or in another rollout's. argument: beginning.
+// A scene_work (see run): starts a scene at step 0, with its values or in another rollout's state. argument: beginning.
 static cq_status begin_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   const beginning *b = argument;
   if (worker->rank == 0) {
@@ -213,9 +213,9 @@ static cq_status begin_scene(cq_scene *scene, cq_worker *worker, int32_t index, 
   return cq_scene_begin_from(scene, worker, &b->from->scenes[b->scene[index]]);
 }
 
-// Starts a rollout at step 0 in all scenes. values {batch}: fields of each scene; changed: bits of the fields that
-// differ from the last rollout (on the spatial grid all are loaded again, which costs about as much as a step). from:
-// NULL, or the device in whose live states scenes begin; scene {batch}: which of these each takes, -1: its own values.
+// Starts a rollout at step 0 in all scenes. values {batch}: fields of each, kept by pointer; changed: bits of fields
+// that differ from the last rollout (on the spatial grid all are loaded again, which costs about as much as a step).
+// from: NULL, or the device in whose live states scenes begin; scene {batch}: which each takes, -1: its own values.
 static cq_status begin(cq_device *device, const cq_values *values, uint64_t changed, const cq_device *from,
                        const int32_t *scene) {
   beginning b = {values, changed == 0, from, scene};
@@ -317,7 +317,7 @@ static void record_clear(cq_device *device, cq_record *record) {
   for (int64_t k = 0; k < step_count(device); k++) cq_step_record_clear(scene_of_step(device, k), &record->steps[k]);
 }
 
-// Frees a record and its slices.
+// Frees a record, and releases its slices and arrangements; NULL: nothing.
 static void record_destroy(cq_device *device, cq_record *record) {
   if (!record) return;
   for (int64_t k = 0; k < step_count(device); k++) cq_step_record_destroy(scene_of_step(device, k), &record->steps[k]);
@@ -344,7 +344,7 @@ static cq_status mark_create(cq_device *device, cq_mark **out) {
   return CQ_OK;
 }
 
-// Frees a checkpoint and releases its slices and arrangements.
+// Frees a checkpoint and releases its slices and arrangements; NULL: nothing.
 static void mark_destroy(cq_device *device, cq_mark *mark) {
   if (!mark) return;
   for (int32_t s = 0; s < device->batch; s++) {
@@ -389,8 +389,8 @@ static cq_status begin_adjoint(cq_device *device, uint64_t wanted) {
   return run(device, begin_adjoint_scene, NULL, NULL);
 }
 
-// A scene_work (see run): reverses one control step of one scene. argument: one_step, whose grad_signals and
-// grad_forces get the scene's gradients.
+// A scene_work (see run): reverses one control step of one scene. argument: one_step, of whose grad_signals and
+// grad_forces the scene's rows are overwritten with its gradients (NULL: they are not wanted).
 static cq_status reverse_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   const one_step *c = argument;
   const cq_model *m = scene->model;
@@ -429,8 +429,8 @@ static cq_status pass_adjoint(cq_device *device, cq_device *from, const int32_t 
   return CQ_OK;
 }
 
-// Reverses the last of the given control steps, in all scenes. Before that, where controls->rules asks for it, notes
-// the norm of each scene's adjoint and scales adjoints that are too long. *steps_done: set to 1, or 0 if it failed.
+// Reverses the last of the given control steps, in all scenes. Before that, where controls->rules has norms, notes the
+// norm of each scene's adjoint there and scales longer ones to rules->most. *steps_done: set to 1, or 0 if it failed.
 static cq_status reverse(cq_device *device, const cq_controls *controls, cq_record *const *records,
                          int32_t *steps_done) {
   const cq_adjoint_rules *rules = controls->rules;
@@ -453,7 +453,7 @@ static cq_status finish_scene(cq_scene *scene, cq_worker *worker, int32_t index,
 // Ends the reverse pass at step 0, for all scenes: their gradients, in the user's order, are then complete.
 static cq_status finish(cq_device *device) { return run(device, finish_scene, NULL, NULL); }
 
-// The gradients of scene number `scene` by all fields, in the user's order; complete after finish.
+// Gradients of scene number `scene` by fields or slots (constants of laws), in the user's order; complete after finish.
 static const cq_gradients *gradients(const cq_device *d, int32_t scene) { return &d->scenes[scene].gradients; }
 
 // Returns the CPU backend: its table of operations on contexts, devices, records and checkpoints.

@@ -140,7 +140,8 @@ static void dilatation_solve_first_adj(cq_scene *s, const cq_slice *in, const cq
 }
 
 // (E38) Second pass of the adjoint of an averaging, for a range of chunks, after the means of its rate q: keeps (1 - A)
-// q and dL/dy of each particle, by grad_average, and scatters both to the nodes. average: a cq_average.
+// q and dL/dy of each particle, by grad_average, and scatters both to the nodes. average: a cq_average. Clears the
+// gradients of positions, but for CQ_AVERAGE_STRESS, which adds to those before.
 static void dilatation_wanted(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, int32_t average) {
   const Strides strides = strides_of(s->arrangement);
   Scatter to;

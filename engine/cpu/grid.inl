@@ -184,7 +184,8 @@ CQ_INLINE int has_carriers(const cq_scene *s, const cq_column *column) {
 static void carried_column(cq_scene *s, const cq_column *column, void *record, int32_t block);
 
 // The grid pass for a block of columns: sets s->grid_v to the node velocities v = d (p / m + dt g), d = exp(-damping
-// dt), then applies walls (E12, E50). Clears the slabs. record {record_nodes, 4}: takes momentum and mass; or NULL.
+// dt), then applies walls (E12, E50), and adds up their impulses if they are read. Clears the slabs. record: NULL, or
+// takes momentum and mass (cq_step_record.grid).
 static void grid(cq_scene *s, void *record, int32_t block) {
   const cq_arrangement *a = s->arrangement;
   const Row decay = decay_row(s), gravity = gravity_row(s);
@@ -248,7 +249,8 @@ typedef struct {
 } NodeSums;
 
 // (E14, E50) Returns dL/d(momentum, mass) of a row of four nodes, from grad_v = dL/dv before the walls. decay: of
-// decay_row; p: momentum and mass; inverse: 1 / mass; v = d (p / m + dt g). Adds to the sums for gravity and damping.
+// decay_row; p: momentum and mass; inverse: 1 / mass; v = d (p / m + dt g). Adds to the sums, which the caller then
+// multiplies by dt for dL/d(gravity) and by -dt for dL/d(damping).
 CQ_INLINE Row node_adj(NodeSums *sums, const Row decay, const Row p, const Row inverse, const Row v, const Row grad_v) {
   if (sums->damps) sums->damping = row_add(sums->damping, row_mul(v, grad_v));
   const Row g = row_mul(grad_v, decay);
@@ -320,8 +322,8 @@ static void contacts_of_column_adj(const cq_scene *s, const cq_column *column, c
 
 static void carried_column_adj(cq_scene *s, const cq_column *column, const void *record, int32_t block);
 
-// Adjoint of grid for a block of columns: from the slabs, which hold dL/dv of the nodes, sets s->grid_q =
-// dL/d(momentum, mass) (E14), and s->grid_v = v again from the record. Adds to the block's gradients of gravity,
+// Adjoint of grid for a block of columns: from the slabs, which hold dL/dv of the nodes and are cleared, sets s->grid_q
+// = dL/d(momentum, mass) (E14), and s->grid_v = v again from the record. Adds to the block's gradients of gravity,
 // damping and walls.
 static void grid_adj(cq_scene *s, const void *record, int32_t block) {
   const cq_arrangement *a = s->arrangement;

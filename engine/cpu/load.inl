@@ -91,7 +91,7 @@ static void discount_reals(void *data, const int64_t begin, const int64_t end, c
   for (int64_t i = begin; i < end && s_value(factor) != 0; i++) ((real *)data)[i] *= factor;
 }
 
-// The sum of squares of the first `count` reals of data, in double.
+// The sum of squares of the first `count` reals of data, in double. count: a multiple of 8.
 static double square_of(const void *data, const int64_t count) {
   double sum[8] = {0};
   for (int64_t i = 0; i < count / 8; i++)

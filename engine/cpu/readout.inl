@@ -270,9 +270,9 @@ typedef struct {
   quantities value, by;
 } wanted;
 
-// Sets q->by {width, entries} to the gradient of a readout by one quantity q of each entry, times the entry's weight.
-// grad: g, the gradient of the group's numbers of that quantity (of all entries in a gather). along: NULL, or adds g.q
-// of each entry (second moments: q.g q) for the gradient of weights; that and second moments read q->value.
+// Sets q->by {width, entries} to the gradient of a readout by one quantity q of each entry, times e->weight (w / W of
+// read_adj). grad: g, the gradient of the group's numbers of that quantity (of all entries in a gather). along: NULL,
+// or adds g.q of each entry (second moments: q.g q) for the gradient of weights; it and second moments read q->value.
 static void quantity_adj(const cq_readout *r, const entries *e, const double *grad, double *along, wanted *q) {
   const int width = q->width, moment = r->kind == CQ_READOUT_SECOND_MOMENT;
   for (int i = 0; i < width; i++) {

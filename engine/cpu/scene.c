@@ -114,7 +114,7 @@ static int alloc_dilatation(cq_scene *s) {
   return s->dilatation != NULL;
 }
 
-// Allocates the gradients by all fields, in the user's order, and by the constants of laws. 1, or 0 without memory.
+// Allocates the gradients by fields, or for material constants by slots, in the user's order. 1, or 0 without memory.
 static int alloc_gradients(cq_scene *s) {
   cq_gradients *g = &s->gradients;
   int complete = 1;
@@ -156,8 +156,8 @@ static int alloc_user_adjoint(cq_scene *s) {
   return s->signals_adj && s->forces_adj && alloc_gradients(s);
 }
 
-// Allocates an array over particles for each constant that the material laws in use read, and counts the params of a
-// particle. 1, or 0 without memory.
+// Allocates an array over particles for each constant that the material laws in use read, counts the params of a
+// particle (s->params), and notes whether some law updates particles after a step (s->updates). 1, or 0 without memory.
 static int alloc_slots(cq_scene *s) {
   s->params = CQ_PARAM_SLOTS + s->model->slot_count;
   for (int32_t k = 0; k < s->model->material_count; k++) s->updates |= cq_material_updates(&s->model->materials[k]);
@@ -217,7 +217,7 @@ void cq_slice_free(cq_slice *slice) {
   cq_free(slice);
 }
 
-// Releases the live state and its arrangement, and frees all slices and arrangements that wait for reuse.
+// Releases the scene's states and arrangements, and frees all that are then without references; those of records stay.
 static void drop_states(cq_scene *s) {
   cq_slice_release(s, s->reference.first);
   cq_slice_release(s, s->live);
@@ -485,8 +485,8 @@ void cq_step_record_destroy(cq_scene *s, cq_step_record *record) {
   *record = (cq_step_record){0};
 }
 
-// Makes a slice the live state and an arrangement its particle order, and releases the old ones. drift: how far the
-// fastest particle may have moved since that order was made [cells]; step: engine steps before this state.
+// Makes a slice live, with an arrangement as its particle order, and releases the old ones; the caller keeps its own
+// references. drift: cells that the fastest particle may have moved in that order; step: engine steps before the state.
 void cq_scene_resume(cq_scene *s, cq_slice *slice, cq_arrangement *arrangement, double drift, int64_t step) {
   cq_slice_retain(slice);
   cq_arrangement_retain(arrangement);

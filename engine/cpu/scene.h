@@ -235,13 +235,13 @@ static inline void cq_scene_share_spatial(const cq_scene *s, const cq_worker *wo
 static inline void cq_scene_share_reference(const cq_scene *s, const cq_worker *worker, int *begin, int *end) {
   cq_worker_share(worker, s->first_range, begin, end);
 }
-// The number of reals that an engine step records for its adjoint at each node of the spatial grid: momentum and mass,
-// the same before stress and forces with unresolved motion, and those of bodies with reference grids.
+// The number of reals that an engine step records for its adjoint at each node of the spatial grid: 4 of momentum and
+// mass; with unresolved motion 4 of momentum before stress and forces; in mixed worlds 4 of what bodies bring.
 static inline int32_t cq_scene_grid_reals(const cq_model *m) {
   return 4 * (1 + cq_keeps_unresolved(m) + cq_is_mixed(m));
 }
 // The number of reals that an explicit engine step records for its adjoint at each node of reference grids: velocities
-// before walls and pins, and before the spatial grid changes them, where there are such.
+// before walls and pins, and in mixed worlds also those before the spatial grid changes them; 0 without all of these.
 static inline int32_t cq_scene_node_reals(const cq_model *m) {
   return m->dim * ((m->wall_count + m->pin_count > 0 || cq_is_mixed(m)) + cq_is_mixed(m));
 }
@@ -331,11 +331,11 @@ void cq_step_record_destroy(cq_scene *s, cq_step_record *record);
 // Sets s->slot {slot_count, n}: the constants that each particle's material law reads (as Lame's constants), computed
 // from the user's fields of this rollout (as Young's modulus). Called by all workers.
 void cq_scene_make_slots(cq_scene *s, const cq_worker *worker);
-// Starts a rollout of the scene at step 0: loads the state and constants in s->values, and sorts the particles. Called
-// by all workers. CQ_OK, CQ_MEMORY, CQ_UNSTABLE if a particle is outside the world, or an error of reference grids.
+// Starts a rollout at step 0, by all workers: loads state and constants in s->values, clears walls, and sorts particles
+// on the spatial grid. CQ_OK, CQ_MEMORY, CQ_UNSTABLE (one is outside the world), or an error of reference grids.
 cq_status cq_scene_begin(cq_scene *s, cq_worker *worker);
-// Starts a rollout with the same values as the last one: a scene on reference grids goes back to its first state, any
-// other one calls cq_scene_begin. Called by all workers. Returns as cq_scene_begin.
+// Starts a rollout with the same values as the last one: a scene all on reference grids goes back to its first state if
+// it has kept one, any other one calls cq_scene_begin. Called by all workers. Returns as cq_scene_begin.
 cq_status cq_scene_begin_again(cq_scene *s, cq_worker *worker);
 // Starts a rollout of s at step 0 with a copy of the live state of `from`, another scene of the same model; constants
 // and other fields are those of s->values. Called by all workers. CQ_OK, CQ_MEMORY, or an error of reference grids.
@@ -344,19 +344,19 @@ cq_status cq_scene_begin_from(cq_scene *s, cq_worker *worker, const cq_scene *fr
 // each engine step needs; NULL: nothing is recorded. CQ_OK, an error, or CQ_UNSTABLE with s->health.
 cq_status cq_scene_advance(cq_scene *s, cq_worker *worker, cq_step_record *records);
 // Reverses one control step from its records {substeps}, by all workers: s->adj, the adjoint of the live state, becomes
-// that of the state before the control step, which becomes the live one. Sets the gradients of signals and forces.
-// CQ_OK, or the error of a step's adjoint.
+// that of the state before the control step, which becomes the live one. Sets the gradients of the step's signals and
+// forces, and of its wall velocities and gravity where they are given by control steps. CQ_OK, or a step's error.
 cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record *records);
 // Begins the reverse pass at the live state, by all workers: sets its adjoint and all gradients to zero.
 void cq_scene_begin_adjoint(cq_scene *s, cq_worker *worker);
-// Ends the reverse pass at step 0, by all workers: adds the adjoints of the initial state and of the constants to
-// s->gradients, which are in the user's order.
+// Ends the reverse pass at step 0, by all workers: adds the adjoints of the initial state and of the constants, and
+// those of gravity, damping and walls, to s->gradients, which are in the user's order.
 void cq_scene_finish(cq_scene *s, cq_worker *worker);
 // At step 0 of a scene that began in the live state of another one (cq_scene_begin_from), by one worker: adds the
 // adjoint of its first state to that of the live state of `from`, and clears it. from NULL: only clears.
 void cq_scene_pass_adjoint(cq_scene *s, cq_scene *from);
-// Makes a slice the live state and an arrangement its particle order, and releases the old ones. drift: how far the
-// fastest particle may have moved since that order was made [cells]; step: engine steps before this state.
+// Makes a slice live, with an arrangement as its particle order, and releases the old ones; the caller keeps its own
+// references. drift: cells that the fastest particle may have moved in that order; step: engine steps before the state.
 void cq_scene_resume(cq_scene *s, cq_slice *slice, cq_arrangement *arrangement, double drift, int64_t step);
 
 #endif

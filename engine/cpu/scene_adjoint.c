@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-// Multiplies the adjoint of the live state by a factor between two control steps, by all workers. Returns CQ_OK.
+// Multiplies the adjoint of the live state by a factor (0 clears NaN too) between control steps, by all workers. CQ_OK.
 cq_status cq_scene_discount_adj(cq_scene *s, const cq_worker *worker, double factor) {
   int begin, end;
   cq_worker_share(worker, s->chunks, &begin, &end);

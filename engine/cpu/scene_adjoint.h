@@ -4,7 +4,7 @@
 
 #include "kernels.h"
 
-// Multiplies the adjoint of the live state by a factor between two control steps, by all workers. Returns CQ_OK.
+// Multiplies the adjoint of the live state by a factor (0 clears NaN too) between control steps, by all workers. CQ_OK.
 cq_status cq_scene_discount_adj(cq_scene *s, const cq_worker *worker, double factor);
 // Returns the norm of the adjoint of the live state, and where that is larger than `most` scales the adjoint to the
 // norm `most`. Called by one thread, so that the sum has one order.

@@ -85,9 +85,9 @@ CQ_INLINE real *motion_of(const cq_slice *out, const int32_t c) {
 }
 
 // Sets p to what transfer_to_grid reads of particles h, h + 1, ... of a chunk, from their constants, state and forces;
-// arm: from the particle to its middle node [cells], f: deformation gradient, tau: Kirchhoff stress. tau is a variable
-// of its own until here, because functions that are not inlined take its address: as a part of the Source it would put
-// all of the Source on the stack.
+// arm: from the particle to its middle node [cells], f: the F that surface pressures follow, tau: Kirchhoff stress. tau
+// is a variable of its own until here, because functions that are not inlined take its address: as a part of the Source
+// it would put all of the Source on the stack.
 CQ_INLINE void source_of(const Matter *m, const int h, const Real arm[CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
                          const Real tau[CQ_DIM][CQ_DIM], Source *p) {
   EACH(i) p->arm[i] = arm[i];

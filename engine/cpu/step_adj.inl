@@ -56,7 +56,8 @@ CQ_INLINE real *kept_adj_of(const cq_scene *s, const int32_t c) {
 }
 
 // (E124) Adjoint of keep_in_state for particles h, h + 1, ... of chunk c: in grad, the gradients of v'' and C'' become
-// those of v' and C'; the gradients of b r and b S go to s->kept_adj, for p2g_adj. out: the state after the step.
+// those of v' and C', with what an averaging has stored for that of C' (WANTED); the gradients of b r and b S go to
+// s->kept_adj, for p2g_adj. out: the state after the step.
 CQ_INLINE void keep_in_state_adj(const cq_scene *s, const cq_slice *out, const int32_t c, const int h, State *grad) {
   const GridStep step = grid_step_of(s);
   Motion moved, after, grad_after, grad_kept;

@@ -42,7 +42,7 @@ int cq_thread_choice_best(const cq_thread_choice *c, int most) {
 }
 
 // Returns the number of threads, 1 or `most`, with which to run the next call: mostly the faster one, from time to time
-// the other one for a trial. The caller then passes the time of that call to cq_thread_choice_record.
+// the other one for a trial. The caller then passes the time of that call to cq_thread_choice_record, unless most is 1.
 int cq_thread_choice_next(cq_thread_choice *c, int most) {
   if (most == 1) return 1;
   const int64_t call = c->calls++;

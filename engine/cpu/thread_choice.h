@@ -34,7 +34,7 @@ typedef struct cq_thread_choice {
 // Returns the number of threads that was faster so far, 1 or `most` (all). Starts no trial; nothing to record.
 int cq_thread_choice_best(const cq_thread_choice *c, int most);
 // Returns the number of threads, 1 or `most`, with which to run the next call: mostly the faster one, from time to time
-// the other one for a trial. The caller then passes the time of that call to cq_thread_choice_record.
+// the other one for a trial. The caller then passes the time of that call to cq_thread_choice_record, unless most is 1.
 int cq_thread_choice_next(cq_thread_choice *c, int most);
 // Records a call that ran with `threads` threads: its amount of work, in any unit, and the time that it took.
 void cq_thread_choice_record(cq_thread_choice *c, int threads, double work, double seconds);

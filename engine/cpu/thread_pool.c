@@ -145,7 +145,7 @@ static void *thread_main(void *argument) {
 }
 
 // Starts a pool of `threads` threads, the caller included; 0: one for each core that this process may use. The pool has
-// fewer if the system cannot start them all (cq_thread_pool_size). NULL without memory.
+// at most 256, and fewer if the system cannot start them all (cq_thread_pool_size). NULL without memory.
 cq_thread_pool *cq_thread_pool_create(int threads) {
   if (threads <= 0) {
     cpu_set_t set;
@@ -213,7 +213,7 @@ void cq_worker_wait(cq_worker *worker) {
   if (worker->barrier) barrier_wait(worker->barrier);
 }
 
-// Adds the time since the last call to the timer of a phase (CQ_PHASE_...), if this worker has timers.
+// Adds the time since the last call, times worker->weight, to a phase's timer (CQ_PHASE_...), if the worker has timers.
 void cq_worker_phase(cq_worker *worker, int phase) {
   if (!worker->timers) return;
   const double now = cq_ticks();

@@ -8,7 +8,7 @@ typedef struct cq_thread_pool cq_thread_pool;
 typedef void cq_thread_pool_function(void *argument, int rank, int size);
 
 // Starts a pool of `threads` threads, the caller included; 0: one for each core that this process may use. The pool has
-// fewer if the system cannot start them all (cq_thread_pool_size). NULL without memory.
+// at most 256, and fewer if the system cannot start them all (cq_thread_pool_size). NULL without memory.
 cq_thread_pool *cq_thread_pool_create(int threads);
 // Ends the threads of a pool and frees it; NULL: nothing.
 void cq_thread_pool_destroy(cq_thread_pool *pool);

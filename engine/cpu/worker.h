@@ -16,7 +16,7 @@ typedef struct cq_worker {
 
 // Waits until all workers (threads that share a scene) have called this; returns at once for a worker alone.
 void cq_worker_wait(cq_worker *worker);
-// Adds the time since the last call to the timer of a phase (CQ_PHASE_...), if this worker has timers.
+// Adds the time since the last call, times worker->weight, to a phase's timer (CQ_PHASE_...), if the worker has timers.
 void cq_worker_phase(cq_worker *worker, int phase);
 // Splits `count` items among the workers of a scene: sets begin and end (exclusive) to the contiguous block of this
 // worker's rank, the same in every call.

@@ -21,7 +21,8 @@ static const struct { int8_t dim, nodes, simplex; } TYPE[TYPES] = {
 // The file being read: where, its version times ten (22, 40, 41), and what it says.
 typedef struct gmsh { gmsh_scan scan; int version; gmsh_file *file; } gmsh;
 
-// Appends a zeroed item of `size` bytes to a list and returns its address; NULL, with a sentence, without memory.
+// Appends a zeroed item of `size` bytes to a list and returns its address, good until the next gmsh_push to that list;
+// NULL, with a sentence, without memory.
 void *gmsh_push(gmsh_list *list, size_t size) {
   if (list->count == list->capacity) {
     const int64_t capacity = list->capacity ? 2 * list->capacity : 64;
@@ -211,8 +212,8 @@ static int64_t checked_type(gmsh *g, int64_t type) {
   return s->status ? 0 : type;
 }
 
-// Reads the nodes of an element, whose number was read before, and appends it to the file's list of cells or of faces,
-// by its type's dimension; others are skipped. owner: its entity, or its physical group in version 2.2.
+// Reads the nodes of an element, whose number was read before, and appends it to the file's list of cells or, one
+// dimension lower, of faces or of quads; others are skipped. owner: its entity, or its physical group in version 2.2.
 static void read_element(gmsh *g, int64_t type, int64_t number, int64_t owner) {
   gmsh_scan *s = &g->scan;
   gmsh_file *file = g->file;

@@ -18,7 +18,7 @@ void gmsh_fail(gmsh_scan *s, const char *format, ...) {
   s->status = cq_fail(CQ_IO, "mesh '%s' %s", s->text.path, sentence);
 }
 
-// Fails the scan with the sentence that the file ends within a section.
+// Fails the scan with the sentence that the file ends within the present section or, without one, is no Gmsh file.
 static void cut_off(gmsh_scan *s) {
   if (s->section) gmsh_fail(s, "is cut off: it ends within $%s", s->section);
   else gmsh_fail(s, "is cut off, or no Gmsh file: it has %zu bytes", s->text.length);
@@ -138,7 +138,8 @@ void gmsh_end_line(gmsh_scan *s) {
   }
 }
 
-// Reads a count that stands alone in a line, as text in binary files too; 0, and the scan fails, where there is none.
+// Reads a count that stands alone in a line, as text in binary files too, where it also moves behind the line; 0, and
+// the scan fails, where there is none.
 int64_t gmsh_line_count(gmsh_scan *s) {
   int binary = s->binary;
   s->binary = 0;
@@ -148,8 +149,8 @@ int64_t gmsh_line_count(gmsh_scan *s) {
   return count;
 }
 
-// Reads the "$NAME" with which a section begins, and sets name and the scan's section. Returns 1; 0 at the end of the
-// file, or on failure.
+// Reads the "$NAME" with which a section begins, and sets name, and the scan's section to point to it. Returns 1; 0 at
+// the end of the file, or on failure.
 int gmsh_next_section(gmsh_scan *s, char name[GMSH_NAME]) {
   s->section = NULL;
   if (s->status) return 0;

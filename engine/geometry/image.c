@@ -19,7 +19,8 @@ enum {
   DEFLATE_MOST = 1032,           // how many bytes one byte of a deflated stream can become at most
 };
 
-// Opens a file into *file and checks that it is a PNG of a size that is read. CQ_OK, or CQ_IO with the file closed.
+// Opens a file into *file and checks that it begins as a PNG and has at most IMAGE_FILE_MAX bytes. CQ_OK, or CQ_IO with
+// the file closed.
 static cq_status open_png(const char *path, FILE **file) {
   unsigned char magic[8] = { 0 };
   static const unsigned char png[8] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n' };
@@ -79,7 +80,7 @@ static void fill_crc(void) {
   }
 }
 
-// Continues crc, the CRC-32 of the bytes of a PNG chunk so far, over `count` more bytes.
+// Continues crc over `count` more bytes of a PNG chunk. It begins as ~0; ~crc after the last byte is the CRC-32.
 static uint32_t crc_of(uint32_t crc, const unsigned char *bytes, size_t count) {
   for (size_t i = 0; i < count; i++) crc = crc_of_byte[(crc ^ bytes[i]) & 255] ^ crc >> 8;
   return crc;
@@ -90,8 +91,8 @@ static cq_status cut_off(const char *path) {
   return cq_fail(CQ_IO, "image '%s' is damaged or cut off: it ends within a chunk", path);
 }
 
-// Reads the PNG chunk at the file's position and checks its checksum; sets name and length, the bytes of its data.
-// CQ_OK, or CQ_IO: the file ends within it, or the checksum is wrong.
+// Reads through the PNG chunk at the file's position and checks its checksum; sets name, and length [byte] of its data,
+// which are not kept. CQ_OK, or CQ_IO: the file ends within it, or the checksum is wrong.
 static cq_status read_chunk(FILE *file, const char *path, unsigned char name[4], uint32_t *length) {
   unsigned char head[8], part[4096];
   if (fread(head, 1, sizeof head, file) != sizeof head) return cut_off(path);

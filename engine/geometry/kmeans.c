@@ -82,8 +82,8 @@ static int64_t assign(task *t) {
   return moved;
 }
 
-// Moves into each empty cluster the point that is farthest from its own centre, out of a cluster with more than one
-// point.
+// Gives each empty cluster the point that is farthest from its own centre, out of a cluster with more than one point.
+// Changes labels and sizes; move_centres then moves the centres.
 static void refill(task *t) {
   for (int32_t c = 0; c < t->k; c++) {
     if (t->size[c]) continue;

@@ -85,7 +85,8 @@ void cq_mesh_close(cq_mesh *m) {
 
 // ---- what is known of the whole -------------------------------------------------------------------------------------
 
-// Sets the bounding box and the volume of a mesh. CQ_OK, or CQ_INVALID for one that is nearly a point.
+// Sets the bounding box and the volume of a mesh, below 0 if its triangles face inward. CQ_OK, or CQ_INVALID for one
+// that is nearly a point.
 static cq_status measure(cq_mesh *m) {
   for (int d = 0; d < 3; d++) {
     m->lower[d] = INFINITY;
@@ -218,8 +219,8 @@ static int grid_of(const cq_mesh *m, int axis, const mesh_grid *squares, const d
   return 1 + level[0] * MESH_LEVELS + level[1];
 }
 
-// Sets up the bins for rays along an axis: the small squares, and each further grid that some triangle needs. number:
-// set to the index in b->grid of each grid by its number (grid_of). Returns the count of all bins.
+// Sets up the bins for rays along an axis: the small squares, and each further grid that some triangle needs. number,
+// zeros before: set to the index in b->grid of each grid by its number (grid_of). Returns the count of all bins.
 static int32_t lay_out(const cq_mesh *m, mesh_bins *b, int axis, int32_t number[1 + MESH_LEVELS * MESH_LEVELS]) {
   double side = ceil(sqrt((double)m->triangle_count));
   int32_t squares = side < MESH_BINS_MAX ? (int32_t)side : MESH_BINS_MAX, bins = squares * squares;
@@ -392,7 +393,7 @@ cq_status cq_mesh_inside(const cq_mesh *m, int32_t part, int64_t n, const double
   return CQ_OK;
 }
 
-// Fills info: counts, box, volume, and whether the triangles face inward.
+// Fills info: counts, box, volume (never below 0), and whether the triangles face inward.
 void cq_mesh_describe(const cq_mesh *m, cq_mesh_info *info) {
   *info = (cq_mesh_info){ .triangle_count = m->triangle_count, .open_edges = m->open_edges, .part_count = m->part_count,
                           .material_count = m->material_count, .inward = m->volume < 0, .volume = fabs(m->volume) };
@@ -410,7 +411,7 @@ const char *cq_mesh_part_name(const cq_mesh *m, int32_t part) {
   return part >= 0 && part < m->part_count ? m->name[part] : NULL;
 }
 
-// Does a path end with this ending, whatever the case of its letters?
+// Does a path end with this ending, given in lower case, whatever the case of the path's letters?
 static int ends_with(const char *path, const char *ending) {
   size_t n = strlen(path), k = strlen(ending);
   if (n < k) return 0;

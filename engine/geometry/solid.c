@@ -171,8 +171,8 @@ void solid_face_nodes(const cq_solid *s, int32_t face, int32_t node[3]) {
   ascend(node, count);
 }
 
-// Sets area vector, out of the face's cell, and centre of a face. Returns 1 if its nodes in ascending order turn
-// counterclockwise seen from the tip of the vector, -1 if clockwise.
+// Sets area vector, out of its cell, and centre of a face. Returns 1 if its nodes in ascending order turn
+// counterclockwise seen from the tip of the vector (in the plane: along them, the cell is on the left), else -1.
 int solid_face(const cq_solid *s, int32_t face, double area[3], double center[3]) {
   int32_t node[3];
   const int width = s->dim + 1;
@@ -250,7 +250,8 @@ static cq_status find_faces(cq_solid *s, const int64_t *number, const char *path
 
 // ---- what is inside -------------------------------------------------------------------------------------------------
 
-// Sets the corners of a face {3, 3}, in the order whose normal points out of its cell; 0 for a third in 2D.
+// Sets the corners of a face {3, 3}: in 3D in the order whose normal points out of its cell; in 2D by ascending node
+// index, and zeros for a third.
 static void face_corners(const cq_solid *s, int32_t face, double corner[9]) {
   int32_t node[3];
   double area[3], center[3];
@@ -262,7 +263,7 @@ static void face_corners(const cq_solid *s, int32_t face, double corner[9]) {
   }
 }
 
-// Copies the corners of the faces of a body's surface {faces, dim, dim}, turned outward.
+// Copies the corners of the faces of a body's surface {faces, dim, dim}, in 3D turned outward.
 void cq_solid_corners(const cq_solid *s, double *corner) {
   for (int32_t k = 0; k < s->face_count; k++) {
     double own[9];

@@ -205,7 +205,7 @@ static int64_t count_runs(const membership *list, int64_t count) {
 }
 
 // Fills groups and walls of a body from the physical groups of the file. cell_of: the cell index of each element.
-// CQ_OK, CQ_MEMORY, or CQ_IO for a face of no cell, or two groups of one name.
+// CQ_OK, CQ_MEMORY, or CQ_IO for a face of no cell, a quadrangle in a group, or two groups of one name.
 cq_status solid_find_groups(cq_solid *s, const gmsh_file *file, const int32_t *cell_of, const char *path) {
   gmsh_list list = { 0 };
   if (file->entity.count) qsort(file->entity.item, (size_t)file->entity.count, sizeof(gmsh_entity), by_entity);

@@ -65,7 +65,7 @@ static int by_place(const void *a, const void *b) {
 }
 
 // Joins the faces of the surface that share an edge into pieces: root_of(parent, f) is then the first face of the piece
-// of f. CQ_OK or CQ_MEMORY.
+// of f, both indices into s->face. CQ_OK or CQ_MEMORY.
 static cq_status join_faces(const cq_solid *s, int32_t *parent) {
   const int32_t end = s->face_count * s->dim;
   rim *list = rims_of(s, s->face, s->face_count);
@@ -96,8 +96,9 @@ static double share(const cq_solid *s, int32_t face, const double from[3], doubl
   return sum / s->dim;
 }
 
-// Sums up volume, area and centre of the connected pieces of the surface in `list`, keeps the pieces that enclose a
-// cavity, sorted by their centres, and returns how many there are. parent {faces}: the piece of each face (join_faces).
+// Sums up volume, area and centre of the connected pieces of the surface in `list` {faces}, zeros before; moves those
+// that enclose a cavity to its front, sorted by their centres, and returns how many there are. parent {faces}: the
+// first face of each face's piece.
 static int32_t measure_pieces(const cq_solid *s, const int32_t *parent, piece *list) {
   int32_t count = 0;
   for (int32_t k = 0; k < s->face_count; k++) {
@@ -118,8 +119,8 @@ static int32_t measure_pieces(const cq_solid *s, const int32_t *parent, piece *l
   return count;
 }
 
-// Appends a wall to the body for each cavity. parent {faces}: the piece of each face; list: the cavities' pieces; place
-// {faces}: set to the cavity of each piece, -1 if it is none. CQ_OK or CQ_MEMORY.
+// Appends a wall to the body for each cavity. parent {faces}: the first face of each face's piece; list: the cavities'
+// pieces; place {faces}: set, at the first face of each piece, to its cavity, -1 if it is none. CQ_OK or CQ_MEMORY.
 static cq_status append(cq_solid *s, const int32_t *parent, const piece *list, int32_t *place) {
   const int32_t before = s->wall_count ? s->wall[s->wall_count - 1].first + s->wall[s->wall_count - 1].count : 0;
   solid_wall *wall = cq_alloc((size_t)(s->wall_count + s->cavity_count), sizeof *wall, "walls of a mesh");

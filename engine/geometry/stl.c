@@ -44,8 +44,8 @@ static cq_status read_vertex(mesh_text *text, char *numbers, facet *f) {
   return CQ_OK;
 }
 
-// Ends a facet of a text STL file: adds its triangle to the mesh. CQ_OK, CQ_IO for another count of corners than three,
-// or the error of mesh_add.
+// Ends a facet of a text STL file: adds its triangle to the mesh, in the last part, and empties the facet. CQ_OK, CQ_IO
+// for another count of corners than three, or the error of mesh_add.
 static cq_status end_facet(cq_mesh *m, const mesh_text *text, facet *f) {
   if (f->have != 9)
     return cq_fail(CQ_IO, "mesh '%s' has a facet of %d corners in line %ld, three are wanted", text->path, f->have / 3,

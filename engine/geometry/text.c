@@ -55,9 +55,9 @@ size_t mesh_text_mark(const mesh_text *text) {
   return text->length >= 3 && !memcmp(text->bytes, "\xef\xbb\xbf", 3) ? 3 : 0;
 }
 
-// The next line without leading blanks and its end; NULL after the last. A line ends at a line feed, a carriage return
-// or both. A backslash before the end joins the next line; the joint becomes a vertical tab, so that lines can be
-// counted again in another pass.
+// The next line without leading blanks and its end, within text->bytes and ended by a zero until the next call; NULL
+// after the last. A line ends at a line feed, a carriage return or both. A backslash before the end joins the next
+// line; the joint becomes a vertical tab, so that lines can be counted again in another pass.
 char *mesh_text_line(mesh_text *text) {
   if (text->cut) *text->cut = text->was;
   text->cut = NULL;

@@ -212,8 +212,8 @@ static void end_all(void) {
   here.page = NULL;
 }
 
-// Lua: open(port, token, page) begins to listen. Returns the port, which the system chooses for 0, or nil and the
-// reason.
+// Lua: open(port, token, page) ends an earlier listener and begins to listen; token: 1 to 64 digits 0-9a-f, page: the
+// HTML text to serve. Returns the port, which the system chooses for 0, or nil and the reason.
 static int open_listener(lua_State *lua) {
   size_t token_size, page_size;
   const int port = (int)luaL_checkinteger(lua, 1);
@@ -244,7 +244,7 @@ static int open_listener(lua_State *lua) {
 }
 
 // Lua: poll(milliseconds) waits at most so long (0 unless given) for clients, accepts them, answers their requests and
-// sends what is queued. Returns the command that one of them posted, or nothing.
+// sends what is queued. Returns the command that one of them posted, or nothing; further commands wait for later calls.
 static int poll_listener(lua_State *lua) {
   char command[WORD + 1] = "";
   struct pollfd wanted[CLIENTS + 1] = { { .fd = here.socket, .events = POLLIN } };
@@ -267,7 +267,7 @@ static int poll_listener(lua_State *lua) {
 }
 
 // Lua: send(name, text) sends an event of one line to all clients that asked for events; returns how many. The last
-// event of each name is kept for those who come later.
+// event of each name, of up to KINDS names, is kept for those who come later.
 static int send_to_all(lua_State *lua) {
   size_t size;
   const char *name = luaL_checkstring(lua, 1), *text = luaL_checklstring(lua, 2, &size);

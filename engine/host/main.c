@@ -18,8 +18,8 @@ static int has_library(const char *root) {
   return length > 0 && (size_t)length < sizeof path && access(path, R_OK) == 0;
 }
 
-// Sets root to the folder that holds lua/cq: CQLUA_ROOT, a parent of the executable, or where make install put the
-// library. Returns 1, or 0 if none of them holds it.
+// Sets root to the folder that holds lua/cq: CQLUA_ROOT alone where it is set, else a parent of the executable, or
+// where make install put the library. Returns 1, or 0 if none of them holds it.
 static int find_root(const char *executable, char root[PATH_MAX]) {
   const char *chosen = getenv("CQLUA_ROOT");
   if (chosen && *chosen) {
@@ -73,7 +73,8 @@ static void set_paths(lua_State *lua, const char *executable, const char *root) 
   lua_pop(lua, 3);
 }
 
-// Calls main of cq.program with the words of the command line; returns the exit code.
+// Calls main of cq.program with the words of the command line, a table from index 0; returns the exit code. If it
+// fails, prints the error and returns EXIT_BROKEN.
 static int run_program(lua_State *lua, int argc, char **argv) {
   lua_pushcfunction(lua, add_traceback);
   const int handler = lua_gettop(lua);

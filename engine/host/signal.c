@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <unistd.h>
 
-// The handler of Ctrl-C, SIGTERM and SIGHUP: asks running loops to stop, and restores the default action, so that a
-// second signal ends the program.
+// The handler of Ctrl-C, SIGTERM and SIGHUP: says so on stderr, asks running loops to stop, and restores the default
+// action of this signal, so that a second one of its kind ends the program.
 static void on_signal(int number) {
   static const char text[] = "\ncqlua: stopping; once more to quit at once\n";
   // the second one finds the default action

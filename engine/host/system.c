@@ -174,7 +174,7 @@ static void push_compiler(lua_State *lua) {
 }
 
 // Pushes the table of require "cq.host": functions of the machine, declarations of the engine, version, compiler,
-// executable and root.
+// executable and root. Its call counts as the program's beginning for `changed`.
 void cq_host_push(lua_State *lua, const char *executable, const char *root) {
   static const luaL_Reg functions[] = {
       {"make_folder", make_folder}, {"kind", kind},         {"entries", entries},         {"lock", lock},

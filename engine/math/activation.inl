@@ -1,7 +1,7 @@
 // activation: the activation functions of networks, in double. The including file defines CQ_ACTIVATION: static inline,
 // or the qualifier of a GPU function.
 
-// f(z) of an activation function, `kind` one of cq_unary.
+// f(z) of an activation function, `kind` CQ_UNARY_TANH, SIGMOID, SOFTPLUS or ELU; any other kind is computed as ReLU.
 CQ_ACTIVATION double activation_value(int kind, double z) {
   const double e = exp(-fabs(z));
   switch (kind) {
@@ -13,7 +13,7 @@ CQ_ACTIVATION double activation_value(int kind, double z) {
   }
 }
 
-// f'(z) of an activation function, from its value y = f(z).
+// f'(z) of an activation function, `kind` as in activation_value, from its value y = f(z).
 CQ_ACTIVATION double activation_slope(int kind, double y) {
   switch (kind) {
     case CQ_UNARY_TANH: return (1 - y) * (1 + y);

@@ -45,8 +45,8 @@ CQ_INLINE void mat_identity(const Real like, Real m[CQ_DIM][CQ_DIM]) {
   EACH(i) m[i][i] += (real)1;
 }
 
-// Sets value to the eigenvalues of a symmetric matrix a, and the columns of vector, a rotation, to its eigenvectors: A
-// = V diag(value) V^T.
+// Sets value to the eigenvalues of a symmetric matrix a, in no order, and the columns of vector, a rotation, to its
+// eigenvectors: A = V diag(value) V^T.
 CQ_RARE void eigen(const Real a[CQ_DIM][CQ_DIM], Real value[CQ_DIM], Real vector[CQ_DIM][CQ_DIM]) {
   const Real scale = mat_largest(a), inverse = (real)1 / scale;
   Real m[CQ_DIM][CQ_DIM];
@@ -71,8 +71,8 @@ typedef struct {
   Real u[CQ_DIM][CQ_DIM], s[CQ_DIM], v[CQ_DIM][CQ_DIM];
 } Singular;
 
-// Sets out to the singular value decomposition F = U diag(s) V^T of f with rotations U, V, for det F > 0. Hestenes'
-// one-sided form: columns of F V are turned until they are orthogonal.
+// Sets out to the singular value decomposition F = U diag(s) V^T of f with rotations U, V, for det F > 0; s > 0 in no
+// order. Hestenes' one-sided form: columns of F V are turned until they are orthogonal.
 CQ_RARE void singular(const Real f[CQ_DIM][CQ_DIM], Singular *out) {
   const Real scale = mat_largest(f), inverse = (real)1 / scale;
   EACH(i) EACH(j) out->u[i][j] = inverse * f[i][j];

@@ -33,7 +33,7 @@ static void drop_end(cq_memo *memo) {
   memo->end = NULL;
 }
 
-// Drops all records and checkpoints. Called before the device begins again, which may use their memory.
+// Empties all records for reuse and frees all checkpoints, before the device begins again, which may use their memory.
 void cq_memo_forget(cq_memo *memo) {
   cq_device *device = memo->def.device;
   drop_end(memo);
@@ -156,7 +156,7 @@ static cq_status fit_memory(cq_memo *memo) {
   return make_plan(memo);
 }
 
-// Is too little memory free for the records of the plan that are still to be created? 1 yes, 0 no.
+// Is less memory free than 5/4 of what missing records of the plan need, and than a sixth of def.budget? 1 yes, 0 no.
 static int lacks_memory(const cq_memo *memo) {
   const int64_t needed = (memo->plan.records - memo->record_count) * memo->plan.record_bytes / 4 * 5,
                 most = memo->def.budget / 6;
@@ -245,8 +245,8 @@ static cq_controls controls_of(const cq_memo *memo, int32_t from, int32_t count)
                        .forces = given_at(given->forces, memo->def.forces, from - given->at)};
 }
 
-// Creates the records that are missing for the next `count` control steps, which are within one block; a record has
-// room for one control step as its adjoint needs it. CQ_OK or an error of the device; where the memo watches memory,
+// Creates the records that are missing for the next `count` control steps, which are within one block. If these do not
+// follow on recorded ones, those count no longer. CQ_OK or an error of the device; where the memo watches memory,
 // CQ_MEMORY and memo->is_short, without a sentence, if too little is free for more records.
 static cq_status take_records(cq_memo *memo, int32_t count) {
   for (int64_t i = memo->at; i < memo->at + count; i++) {
@@ -359,6 +359,7 @@ static cq_status make_do(cq_memo *memo) {
 
 // Runs controls->count control steps forward from the live state, with controls as cq_rollout_run or
 // cq_rollout_run_policy have them. CQ_OK, CQ_INVALID after steps were reversed, CQ_INTERRUPTED, or the error of a step.
+// After an error the live state may be an earlier one than before the call, where memory ran short meanwhile.
 cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls) {
   const int32_t i = memo->at, count = controls->count;
   if (i != memo->forward_end)
@@ -377,8 +378,8 @@ cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls) {
   return status;
 }
 
-// Recomputes the block that contains control step i from the last checkpoint before it, up to i, and records it, so
-// that i and the block's steps before it can be reversed. The live state is then i + 1. CQ_OK or the error of a step.
+// Recomputes the block that contains control step i from the last checkpoint before it (later ones are freed), up to i,
+// and records it: i and the block's earlier steps can then be reversed. The live state is i + 1. CQ_OK or an error.
 static cq_status record_block(cq_memo *memo, int64_t i) {
   const int64_t block = i / memo->block;
   while (memo->mark_count && memo->mark_at[memo->mark_count - 1] > block * memo->block)

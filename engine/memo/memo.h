@@ -28,7 +28,7 @@ typedef struct cq_memo_def {
 cq_status cq_memo_create(const cq_memo_def *def, cq_memo **memo);
 // Frees a memo with its records and checkpoints, before its device is closed; NULL: does nothing.
 void cq_memo_destroy(cq_memo *memo);
-// Drops all records and checkpoints, before the device begins again, which may use their memory.
+// Empties all records for reuse and frees all checkpoints, before the device begins again, which may use their memory.
 void cq_memo_forget(cq_memo *memo);
 // After the device has begun a rollout: plans records and checkpoints, and makes the first checkpoint if the plan may
 // need one. CQ_OK, CQ_MEMORY, or an error of the device.
@@ -40,12 +40,13 @@ double *cq_memo_forces(cq_memo *memo);
 // The index of the live state: how many control steps lead to it from the start.
 int32_t cq_memo_at(const cq_memo *memo);
 // Runs controls->count control steps forward from the live state, with controls as cq_rollout_run or
-// cq_rollout_run_policy have them. CQ_OK or the error of a step. After an error the live state may be an earlier one
-// than before the call, if memory ran short and steps were being recomputed.
+// cq_rollout_run_policy have them. CQ_OK, CQ_INVALID after steps were reversed, CQ_INTERRUPTED, or the error of a step.
+// After an error the live state may be an earlier one than before the call, where memory ran short meanwhile.
 cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls);
 // Reverses the last controls->count control steps, with controls as cq_rollout_run_adjoint and
 // cq_rollout_run_policy_adjoint have them; records that were dropped are recomputed. rules: how the adjoint goes from
-// one control step to the one before; NULL: exactly. CQ_OK or the error of a step.
+// one control step to the one before; NULL: exactly. CQ_OK, CQ_INVALID for a memo that is forward only, CQ_INTERRUPTED,
+// or the error of a step.
 cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *controls, const cq_adjoint_rules *rules);
 // Returns the device to the last state of the forward pass, from which control steps can be reversed again. Recomputes
 // nothing where all records are kept. CQ_OK or the error of a step.

@@ -4,7 +4,7 @@
 static const int64_t MANY = INT64_MAX / 4;   // more than any rollout makes
 
 // C(s + r, s): the length of the longest chain of blocks that s checkpoints, the one at its start included, reverse
-// while no block is advanced more than r times.
+// while no block is advanced more than r times; at most MANY. 0 if s or r is negative.
 static int64_t reach(int64_t s, int64_t r) {
   if (r < 0 || s < 0) return 0;
   int64_t b = 1;

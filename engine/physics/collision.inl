@@ -37,8 +37,8 @@ typedef struct {
   wide phi, n[CQ_DIM], along, t[CQ_DIM], e, s;   // along: n.w
 } Rubbing;
 
-// (E120) The friction between two near nodes before it is applied: normal force phi, unit normal n, relative velocity
-// along n and across it (t), and the smoothed length s of t. c->far is set (collision_near).
+// (E120) The terms of the friction between two near nodes: normal force phi, unit normal n from b to a, the relative
+// velocity along n and across it (t), and the smoothed length s of t. c->far is set (collision_near).
 CQ_INLINE Rubbing collision_rubbing(const Collision *c) {
   Rubbing r;
   wide square;
@@ -81,8 +81,8 @@ CQ_INLINE void collision_rubbing_adj(const Collision *c, const wide given[CQ_DIM
                          (wide)(c->push * c->reach) / (c->far * c->far) * grad_phi * r.n[i];
 }
 
-// (E117, E120) The force of node b on node a of a near pair, with friction if it is not 0; -force acts on b. c->far is
-// set (collision_near).
+// (E117, E120) Sets force to that of node b on node a of a near pair, with friction if it is not 0; -force acts on b.
+// c->far is set (collision_near).
 CQ_INLINE void collision_force(const Collision *c, wide force[CQ_DIM]) {
   const wide by = (wide)c->push * ((wide)c->reach / c->far - (wide)1) / c->far;
   EACH(i) force[i] = by * c->way[i];

@@ -48,7 +48,7 @@ CQ_LAW void law_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   volumetric_stress(power, at->c[LAME_VOLUMETRIC], mat_det_of(at->f, cof), cof, p);
 }
 
-// Sets dp to the change of P by a change df of F. Symmetric, <A, dP(B)> = <B, dP(A)>, so it is its own adjoint.
+// Sets dp to the change of P (law_stress) by a change df of F. Symmetric, <A, dP(B)> = <B, dP(A)>: its own adjoint.
 CQ_LAW void law_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) dp[i][j] = df[i][j] * (real)0;
   switch (at->law->kind) {
@@ -60,7 +60,7 @@ CQ_LAW void law_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM]
   if (power) volumetric_stress_derivative(power, at->c[LAME_VOLUMETRIC], at->f, df, dp);
 }
 
-// Adds to grad the derivatives of <P, grad_p> by the law's constants (grad->c) and internal variables.
+// Adds to grad the derivatives of <P, grad_p> by the law's constants (grad->c) and internal variables, P of law_stress.
 CQ_LAW void law_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
   switch (at->law->kind) {
 #define CQ_LAW_CASE(ID, law, ...) case CQ_MATERIAL_##ID: law##_grad_constants(at, grad, grad_p); break;
@@ -113,8 +113,8 @@ CQ_LAW int law_piola_zz(const MaterialPoint *at, Real *p) {
   return 1;
 }
 
-// Adjoint of law_piola_zz: adds grad_p's share to the gradients of F and of the constants; nothing for a law without
-// P_zz.
+// Adjoint of law_piola_zz: adds grad_p's share to the gradients of F, the constants and, for snow, J_P; nothing for a
+// law without P_zz.
 CQ_LAW void law_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
   switch (at->law->kind) {
 #define CQ_LAW_CASE(ID, law, energy_grad, piola_zz, update, meaning) \

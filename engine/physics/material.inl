@@ -29,8 +29,8 @@ CQ_LAW void law_grad_constants(const MaterialPoint *at, MaterialPoint *grad, con
 // (E55) grad->c += grad_psi dpsi/dc of the law's constants, `constants` in number, and the same of internal variables
 CQ_LAW void law_energy_grad(const MaterialPoint *at, int constants, MaterialPoint *grad, Real grad_psi);
 #if CQ_DIM == 2
-// (E52) Sets p to P_zz, the stress out of the plane in plane strain (F_zz = 1), and returns 1; returns 0 for a law that
-// has none: fluids, and solids that flow in the plane.
+// (E52) Sets p to P_zz, the stress out of the plane in plane strain (F_zz = 1), and returns 1; returns 0, and p stays,
+// for a law without one: fluid, von Mises, Drucker-Prager.
 CQ_LAW int law_piola_zz(const MaterialPoint *at, Real *p);
 CQ_LAW void law_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, Real grad_p);
 #endif

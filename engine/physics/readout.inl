@@ -54,7 +54,7 @@ CQ_RARE void readout_energy_adj(const ReadoutPoint *at, MaterialPoint *grad, con
 CQ_INLINE real readout_viscous_across(const int known) { return known ? (real)(2.0 / 3) : (real)1; }
 #endif
 
-// (E51) Sets sigma to the Cauchy stress P F^T / J of a particle; returns J.
+// (E51) Sets sigma to the Cauchy stress tau / J of a particle, with Maxwell branches and viscosity; returns J.
 CQ_RARE Real readout_cauchy(const MaterialPoint *at, Real sigma[CQ_DIM][CQ_DIM]) {
   const Real jac = material_kirchhoff_plain(at, sigma);
   EACH(i) EACH(j) sigma[i][j] = sigma[i][j] / jac;
@@ -74,8 +74,8 @@ CQ_RARE void readout_cauchy_adj(const MaterialPoint *at, MaterialPoint *grad, co
   material_kirchhoff_plain_adj(at, grad, grad_tau);
 }
 
-// (E51) Returns the von Mises stress of a particle, and sets the deviator of its Cauchy stress: s along the axes, and
-// in 2D `across` out of the plane.
+// (E51) Returns the von Mises stress of a particle, 0 where rounding alone leaves a deviator, and sets the deviator of
+// its Cauchy stress: s along the axes, and in 2D `across` out of the plane (0 in 3D).
 CQ_RARE Real readout_von_mises(const MaterialPoint *at, Real s[CQ_DIM][CQ_DIM], Real *across) {
   const Real jac = readout_cauchy(at, s);
   Real trace = mat_trace(s), sum = jac * (real)0;
@@ -179,7 +179,7 @@ CQ_INLINE void readout_angular_adj(const ReadoutPoint *at, ReadoutPoint *grad, c
 // ---- all of them ----------------------------------------------------------------------------------------------------
 
 // Sets out to a derived quantity of a particle (stress, energy density, J, speed, ...): quantity is a CQ_DERIVED_...,
-// which fills as many numbers as its rank in CQ_READOUTS says, a matrix by rows.
+// which fills as many numbers as its rank in CQ_READOUTS says, a matrix by rows. Of stresses, P leaves viscosity out.
 CQ_RARE void readout(const int quantity, const ReadoutPoint *at, Real out[READOUT_WIDTH]) {
   Real m[CQ_DIM][CQ_DIM], across;
   switch (quantity) {

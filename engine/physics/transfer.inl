@@ -240,8 +240,8 @@ CQ_INLINE void keep_unresolved(const GridStep *step, const Motion *before, const
   }
 }
 
-// (E124) Adjoint of keep_unresolved: adds dL/dC' through Q to grad_moved, and sets grad_kept to dL/d(b r) and dL/d(b
-// S). grad_after: dL/d(v'', C'').
+// (E124) Adjoint of keep_unresolved: sets grad_kept to dL/d(b r) and dL/d(b S), and adds to grad_moved the part of
+// dL/dC' that goes through Q alone; the caller passes grad_after = dL/d(v'', C'') on to v' and C'.
 CQ_INLINE void keep_unresolved_adj(const GridStep *step, const Motion *moved, const Motion *after,
                                    Real grad_moved[CQ_DIM][CQ_DIM], Motion *grad_kept, const Motion *grad_after) {
   Real q[CQ_DIM][CQ_DIM], both[CQ_DIM][CQ_DIM], rest[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];

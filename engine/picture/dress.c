@@ -228,7 +228,7 @@ static void draw_alone(cq_picture *p, const cq_skin *s, const double *position, 
 }
 
 // Draws a skin, the surface of a body, with colours rgba {n} of its particles: each cell in its own colour, or, if
-// blend is not 0, interpolated between cells. position {n, dim}: of the particles. In 2D with an outline of width
+// blend is not 0 or s is a mesh, interpolated. position {n, dim}: of the particles. In 2D with an outline of width
 // `outline` [pixel], 0: none; in 3D into the depth buffer, which is lit later. CQ_OK, CQ_MEMORY, or CQ_INVALID in 3D
 // without a camera.
 cq_status cq_picture_skin(cq_picture *p, const cq_skin *s, const double *position, const uint32_t *rgba, int32_t blend,

@@ -76,7 +76,7 @@ void cq_picture_discs(cq_picture *p, int64_t n, const double *centre, const doub
   }
 }
 
-// Adds a straight line from a to b with round ends to the coverage mask. radius: half its width; all in samples.
+// Adds a line with round ends, a to b, to the coverage mask; larger coverage stays. radius: half its width; in samples.
 void mask_capsule(cq_picture *p, const double a[2], const double b[2], double radius) {
   double reach = radius + 0.5, ex = b[0] - a[0], ey = b[1] - a[1], length2 = ex * ex + ey * ey;
   if (!isfinite(length2)) return;

@@ -164,7 +164,7 @@ static void leave(lattice *l, int32_t p) {
 }
 
 // Finds all lattices of the particles, by growing each from a first particle in breadth-first order. queue {n}: work
-// memory. If only a small part of all particles is on lattices, no particle is on one afterwards.
+// memory. Lattices of fewer than 2^dim particles are dissolved; all are, if few of the particles are on lattices.
 static void find(const finder *f, int32_t *queue) {
   lattice *l = f->l;
   int32_t counted = 0, wanted = 0;

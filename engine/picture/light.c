@@ -162,8 +162,8 @@ static float open_sky(const looking *l, int32_t x, int32_t y) {
   return (float)larger(0, 1 - 2.2f * hidden / SKY_TAPS);
 }
 
-// Sets the ambient occlusion of every second pixel of rows [first, last), as the black squares of a chess board; `blur`
-// fills in the pixels between. context: a `looking`.
+// Sets the ambient occlusion of every second pixel of rows [first, last) within l->box, as the black squares of a chess
+// board; all other pixels become open, and `blur` fills in those between. context: a `looking`.
 static void look(void *context, int32_t first, int32_t last) {
   const looking *l = context;
   const cq_picture *p = l->picture;
@@ -173,8 +173,8 @@ static void look(void *context, int32_t first, int32_t last) {
       p->space->occlusion[y * p->width + x] = (uint8_t)(255 * open_sky(l, x, y));
 }
 
-// Sets `scratch`, for rows [first, last), to the ambient occlusion averaged over eight pixels around each pixel that
-// `look` has set. context: a `looking`.
+// Sets `scratch`, for rows [first, last), to the ambient occlusion averaged, within l->box, over the eight pixels
+// around each pixel that `look` has set; elsewhere copied. context: a `looking`.
 static void blur(void *context, int32_t first, int32_t last) {
   const looking *l = context;
   const cq_picture *p = l->picture;

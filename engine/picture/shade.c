@@ -48,7 +48,7 @@ uint32_t lit_body(const cq_picture *p, const double n[3], const double ray[3], d
   return lit(rgba, factor, shine);
 }
 
-// Sets ray to the direction, in the world, from the camera through (x, y) of the canvas [sample].
+// Sets ray to the way, in the world, from the camera through (x, y) of the canvas [sample] to a depth of 1.
 static void ray_at(const cq_picture *p, double x, double y, double ray[3]) {
   const space *s = p->space;
   double a = (x - 0.5 * p->w) * s->per_focal, b = (0.5 * p->h - y) * s->per_focal;

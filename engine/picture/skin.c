@@ -156,9 +156,9 @@ static void break_links(cq_skin *s, int32_t p) {
   }
 }
 
-// Finds which links of the lattice are torn if particles are at x {n, dim} with deformation gradients F, and which
-// particles have lost most of their links and are drawn alone. Returns 0 if both are as before; else the surface must
-// be made again.
+// Sets s->broken to the links of the lattice that are torn if particles are at x {n, dim} with deformation gradients F,
+// and s->apart to the particles that have lost most of their links and are drawn alone, whatever was torn before.
+// Returns 0 if both are as before; else the surface must be made again.
 static int find_torn(cq_skin *s, const double *x, const double *F) {
   memset(s->broken_now, 0, (size_t)s->n * sizeof *s->broken_now);
   for (int32_t p = 0; p < s->n; p++)
@@ -237,8 +237,9 @@ static void measure_alone(cq_skin *s, int32_t p, const double *deformation) {
 }
 
 // Moves the surface of a skin along with its particles, to position {n, dim} and deformation {n, dim, dim} (NULL:
-// none), and opens it where the lattice of particles is torn. level {n}: cells of different levels are not joined, and
-// cells of level 0 are not drawn; NULL: all have level 1. A mesh has no levels. CQ_OK or CQ_MEMORY.
+// none), and opens it where the lattice is torn in this state; a tear that has closed is forgotten. level {n}: cells of
+// different levels are not joined, and cells of level 0 are not drawn; NULL: all have level 1. A mesh has no levels and
+// is never opened. CQ_OK or CQ_MEMORY.
 cq_status cq_skin_pose(cq_skin *s, const double *position, const double *deformation, const uint8_t *level) {
   if (!s->is_mesh) {
     int changed = find_torn(s, position, deformation) | !s->made;

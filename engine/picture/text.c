@@ -92,8 +92,8 @@ static void draw_glyph(const pen *k, const char *glyph) {
   }
 }
 
-// Draws one line of ASCII text in the colour, size and place of `text`; other characters appear as a crossed box.
-// Returns the width of the line [pixel]. p NULL: draws nothing.
+// Draws one line of ASCII text in the colour, size and place of `text`, in pixels whatever the view; other characters
+// appear as a crossed box. Returns the width of the line [pixel]. p NULL: draws nothing.
 double cq_picture_text(cq_picture *p, const cq_text *text, const char *line) {
   const double unit = text->size / CAPITAL, start = text->x;
   double x = start;

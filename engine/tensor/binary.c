@@ -116,8 +116,8 @@ static double power_de(double x, double e) { return x == 0 && e > 0 ? 0 : pow(x,
   break
 #define READ const double u = a[i * r.sa], v = b[i * r.sb], g = gy[i]
 
-// Adjoint of binary_row, from gy {r.count}: adds to the gradients of both operands, grad[0] and grad[1], NULL where not
-// wanted. ab: the operands.
+// Adjoint of binary_row, from gy {r.count}, whose zeros add nothing: adds to grad[0] and grad[1], the gradients of the
+// operands ab; NULL: not wanted. At a tie of minimum or maximum the first operand takes all.
 static void binary_row_adj(int32_t op, row r, const double *const ab[2], double *const grad[2], const double *gy) {
   const double *a = ab[0], *b = ab[1];
   double *ga = grad[0], *gb = grad[1];

@@ -6,7 +6,7 @@
 #include "../math/activation.inl"
 
 // A layer of a network: y = f(x w + b), with x {rows, in}, w {in, out}, b {out}, y {rows, out} and the activation f of
-// d.
+// d, -1 for none.
 void cq_tensor_dense(const cq_dense *d, const double *x, const double *w, const double *b, double *y) {
   const cq_product product = {.batch = 1, .m = d->rows, .n = d->out, .k = d->in};
   cq_tensor_matmul(&product, x, w, y);

@@ -43,7 +43,7 @@ typedef struct boxes {
   int64_t *first, *order;
 } boxes;
 
-// The index along axis d of the search box that a point with coordinate x lies in.
+// The index along axis d of the search box that a point with coordinate x lies in; beyond the boxes, of the last one.
 static int64_t along(const boxes *b, int d, double x) {
   const double k = floor((x - b->lower[d]) / b->width);
   return k < 0 ? 0 : k >= (double)b->size[d] ? b->size[d] - 1 : (int64_t)k;
@@ -56,8 +56,8 @@ static int64_t box_of(const boxes *b, int32_t dim, const double *x) {
   return k;
 }
 
-// Chooses corner, width and number of the search boxes b around the points x: at most as many as there are points, or
-// 64. Returns how many there are.
+// Chooses corner, width (the radius, or a power of two times it) and number of the search boxes b around the points x:
+// no more than there are points, or than 64 where these are fewer. Returns how many boxes there are.
 static int64_t lay_out(boxes *b, const cq_neighbours *n, const double *x) {
   double extent[3] = {0};
   for (int d = 0; d < n->dim; d++) {
@@ -81,7 +81,8 @@ static int64_t lay_out(boxes *b, const cq_neighbours *n, const double *x) {
   return total;
 }
 
-// Sorts the points x {count, dim} by their search boxes: sets up b. CQ_OK or CQ_MEMORY.
+// Sorts the points x {count, dim} by their search boxes: sets up b, whose first and order the caller frees, also after
+// CQ_MEMORY. CQ_OK or CQ_MEMORY.
 static cq_status sort(boxes *b, const cq_neighbours *n, const double *x) {
   const int64_t total = lay_out(b, n, x);
   b->first = cq_alloc((size_t)total + 2, sizeof *b->first, "boxes of points");

@@ -103,7 +103,8 @@ static inline pixel *line_of(const tile *t, const axis at[3], int o1, int o2) {
   return t->at + ((at[2].first + o2) * t->size[1] + at[1].first + o1) * t->size[0] + at[0].first;
 }
 
-// The amounts of point n in the tile's channels, zeros where the picture has no more.
+// Sets a to the numbers of point n for the tile's channels: its amounts, or with velocities its amount and amount *
+// velocity; zeros where the picture has no more channels.
 static inline void amounts_of(const job *j, int64_t n, double a[WIDTH]) {
   const cq_splat *s = j->s;
   const cq_splat_points *p = j->p;
@@ -115,7 +116,7 @@ static inline void amounts_of(const job *j, int64_t n, double a[WIDTH]) {
   }
 }
 
-// Adds the amounts of all points to the tile. dim: 2 or 3, a constant.
+// Adds the numbers (amounts_of) of all points of batch entry j->b to the tile. dim: 2 or 3, a constant.
 static inline void spread(const job *j, int dim) {
   for (int64_t n = j->b * j->s->count; n < (j->b + 1) * j->s->count; n++) {
     axis at[3];
@@ -150,8 +151,8 @@ cq_status cq_tensor_splat(const cq_splat *s, const cq_splat_points *p, double *o
 
 // ---- adjoint --------------------------------------------------------------------------------------------------------
 
-// Adds to the gradients of point n: grad_a, that of its amounts in the tile's channels, and grad_x {dim}, that of its
-// place [1/pixel].
+// Adds to the gradients of point n and of the window's corner. grad_a: gradient of the numbers of amounts_of; grad_x
+// {dim}: of the point's place, in pixels.
 static inline void give(const job *j, int64_t n, const double grad_a[WIDTH], const double grad_x[3]) {
   const cq_splat *s = j->s;
   const cq_splat_points *p = j->p, *grad = j->grad;
@@ -170,8 +171,8 @@ static inline void give(const job *j, int64_t n, const double grad_a[WIDTH], con
   }
 }
 
-// Adjoint of spread: from the tile, which holds the gradient of the picture, adds to the gradients of the points. dim:
-// 2 or 3, a constant.
+// Adjoint of spread: from the tile, which holds the gradient of the picture, adds to the gradients of batch entry j->b:
+// its points and the corner of its window. dim: 2 or 3, a constant.
 static inline void spread_adj(const job *j, int dim) {
   for (int64_t n = j->b * j->s->count; n < (j->b + 1) * j->s->count; n++) {
     axis at[3];

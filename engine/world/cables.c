@@ -265,8 +265,8 @@ static cq_status check_closed(const cq_cables *c, int32_t dim, const double *pos
   return CQ_OK;
 }
 
-// CQ_OK, or CQ_INVALID for a value of a field of cables that is friction, where cables have the forces of the end of an
-// implicit step: these need an energy, which friction does not have.
+// CQ_OK, or CQ_INVALID if `field` is the friction of cables, value is not 0, and cables have the forces of the end of
+// an implicit step: these need an energy, which friction does not have.
 cq_status cq_cables_check(const cq_model *m, int32_t field, double value) {
   if (field != CQ_FIELD_CABLE_FRICTION || value == 0 || !cq_is_implicit(m) || !m->integrator.cables) return CQ_OK;
   return cq_fail(CQ_INVALID, "a cable has a friction of %g, and friction in a sheath has no energy: with it the cables "
@@ -326,7 +326,8 @@ static cq_status check_all(const cq_world_def *def, cq_cables *c) {
   return status;
 }
 
-// Checks cables and chambers of a definition and copies them into the model, after its actuators. CQ_OK or an error.
+// Checks cables and chambers of a definition and copies them, with the constants of cables, into the model; its
+// positions and actuators are there already. CQ_OK, CQ_MEMORY or CQ_INVALID.
 cq_status cq_cables_create(const cq_world_def *def, cq_model *m) {
   cq_cables *c = &m->cables;
   if (def->cable_count < 0)
@@ -398,8 +399,9 @@ static int64_t node_at(const cq_model *m, const nodes *n, const int32_t base[3],
   return at;
 }
 
-// Sets n to the box of nodes around the particles that cables act on, and computes the mass of each node, on which the
-// frequency of a cable depends. v[field]: values. CQ_OK or CQ_MEMORY.
+// Sets n, zeros before, to the box of nodes around the particles that cables and chambers act on, and computes the mass
+// of each node, on which the frequency of a cable depends. v[field]: values. The caller frees n->mass and n->share,
+// also after CQ_MEMORY. CQ_OK or CQ_MEMORY.
 static cq_status open_nodes(const cq_model *m, const double *const *v, nodes *n) {
   const int corners = m->dim == 3 ? 27 : 9;
   int32_t base[3], upper[3] = {0};
@@ -500,7 +502,8 @@ static double courant_of(const cq_model *m, const double *const *v, nodes *n, in
   return m->dt * m->dt * (k * along / 4 + k * fmax(0, span - free_length) * across / 2);
 }
 
-// The Courant number of the stiffest cable; 0 without cables, INFINITY without memory. value[field]: the user's values.
+// The Courant number of the stiffest cable; 0 without cables, INFINITY without memory. value[field]: arrays of all
+// fields, not NULL.
 double cq_cables_courant(const cq_model *m, const double *const *value) {
   double largest = 0;
   if (!m->cables.count) return 0;

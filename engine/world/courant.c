@@ -43,8 +43,8 @@ double cq_model_courant(const cq_model *m, const double *const *value, int weigh
   return hypot(fastest * m->dt / m->dx, cq_cables_courant(m, v));
 }
 
-// The rate [1/time] at which motion that the grid does not resolve decays where none is given (E123): 0.1 c / dx, c the
-// speed of the slowest waves in an elastic particle on the grid of the world, at least 2 c / dx of the slowest liquid.
+// The default rate [1/time] at which motion that the grid does not resolve decays (E123): the larger of 0.1 c / dx of
+// solids and 2 c / dx of liquids, c the speed of waves in the slowest particle of each on the world's grid; or 0.
 double cq_model_residual_rate(const cq_model *m) {
   // of the rate at which waves cross cells: in bodies, and in liquids, where no shear brings motion back
   static const double share[2] = {0.1, 2};

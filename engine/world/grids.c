@@ -44,8 +44,8 @@ static void find_shifts(const cq_model *m, const double *positions, cq_body *bod
 }
 
 // Sets cell to the cell of its body's grid that a point x lies in, counted from the body's origin, and fraction to its
-// position from the cell's node [cells]. The origin must not change until all particles have their cells: other
-// rounding could put a particle on the edge of two cells into the other one.
+// position from the node in the middle of the cell, in [-1/2, 1/2). The origin must not change until all particles have
+// their cells: other rounding could put a particle on the edge of two cells into the other one.
 void cq_grids_cell(const cq_model *m, const cq_body *body, const double *x, int64_t cell[3], double fraction[3]) {
   cell[0] = cell[1] = cell[2] = 0;
   for (int i = 0; i < m->dim; i++) {

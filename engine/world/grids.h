@@ -42,8 +42,8 @@ cq_status cq_grids_create(const cq_model *m, cq_body **bodies);
 // at 1: a particle that positions put below the first cell makes the grid begin earlier. CQ_OK or CQ_MEMORY.
 cq_status cq_grids_size(const cq_model *m, const double *positions, cq_body *bodies);
 // Sets cell to the cell that a place x lies in, counted from the origin of its body, and fraction to where it is from
-// the cell's node [cells]. The origin must stay until all particles have their cells: where one lies on the edge of
-// two, other numbers may put it into the other.
+// the node in the middle of the cell, in [-1/2, 1/2). The origin must stay until all particles have their cells: where
+// one lies on the edge of two, other numbers may put it into the other.
 void cq_grids_cell(const cq_model *m, const cq_body *body, const double *x, int64_t cell[3], double fraction[3]);
 // After all particles have their cells: moves the origin of each body to its first node.
 void cq_grids_settle(const cq_model *m, cq_body *bodies);
@@ -61,8 +61,8 @@ double cq_touch_push(const cq_model *m, int64_t particle);
 double cq_touch_modulus(const cq_model *m, int64_t particle, double modulus);
 
 // Enters the surfaces of bodies into cells of the world. Sets pair to two that touch, -1 where none do, and edge to 1
-// where one is at the edge of the world (touch.inl). In a world with collisions only surfaces that are stretched over
-// more than a cell can touch: the others push each other apart. CQ_OK or CQ_MEMORY.
+// where one is at the edge of the world (touch.inl), else leaves it. In a world with collisions only surfaces that are
+// stretched over more than a cell can touch: the others push each other apart. CQ_OK or CQ_MEMORY.
 cq_status cq_touch_find(const cq_model *m, const cq_rim *rim, const cq_rim_places *places, int32_t count,
                         int32_t pair[2], int *edge);
 

@@ -3,8 +3,8 @@
 #include "constants.h"
 #include <math.h>
 
-// Checks the options of implicit steps in a world's definition and copies them to out, with defaults instead of zeros.
-// CQ_OK or CQ_INVALID.
+// Checks the options of implicit steps in a world's definition and copies them to out, with defaults instead of zeros,
+// but for stick_velocity (cq_integrator_complete), and without midpoint in statics. CQ_OK or CQ_INVALID.
 cq_status cq_integrator_check(const cq_world_def *def, cq_integrator *out) {
   *out = def->integrator;
   if (out->kind != CQ_INTEGRATOR_EXPLICIT && out->kind != CQ_INTEGRATOR_IMPLICIT)
@@ -39,8 +39,8 @@ cq_status cq_integrator_check(const cq_world_def *def, cq_integrator *out) {
   return CQ_OK;
 }
 
-// Checks that walls and materials of a complete model suit implicit steps, and sets its stick_velocity and
-// walls_have_friction; does nothing for explicit steps. CQ_OK or CQ_INVALID.
+// Checks that walls and materials of a complete model suit implicit steps, and sets its stick_velocity, where it is 0,
+// and walls_have_friction; does nothing for explicit steps. CQ_OK or CQ_INVALID.
 cq_status cq_integrator_complete(cq_model *m) {
   enum { CONTACTS = 64, OF_MOVING = 3, MOST = (CONTACTS - CQ_CONTACTS_MAX) / OF_MOVING };   // bits of a node's contacts
   if (!cq_is_implicit(m)) return CQ_OK;

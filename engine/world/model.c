@@ -49,8 +49,8 @@ static cq_status check_grid(const cq_world_def *def) {
 }
 
 // Sets keep and residual_decay of a model: the share of unresolved motion that stays after an engine step (E123), and
-// its rate of decay, which is chosen if the definition's is negative. CQ_OK, or CQ_INVALID for steps without this
-// option.
+// its rate of decay, which is chosen if the definition's is negative; a rate of 0 leaves both 0 (APIC). CQ_OK, or
+// CQ_INVALID for steps without this option.
 static cq_status check_transfer(const cq_world_def *def, cq_model *m) {
   double rate = def->residual_decay;
   if (!isfinite(rate)) return cq_fail(CQ_INVALID, "transfer.decay is %g; it must be a positive rate", rate);
@@ -67,8 +67,9 @@ static cq_status check_transfer(const cq_world_def *def, cq_model *m) {
   return CQ_OK;
 }
 
-// Copies which body each particle belongs to, -1 for the grid of the world: in total Lagrangian worlds each body has a
-// grid of its own. Sets spatial_count. CQ_OK, CQ_MEMORY, or CQ_INVALID for an unknown body.
+// Copies which body each particle of a total Lagrangian world belongs to, -1 for the grid of the world; all belong to
+// body 0 where def->body is NULL. Sets body_count, and spatial_count, how many have -1. CQ_OK, CQ_MEMORY, or CQ_INVALID
+// for an unknown body, or if all have -1.
 static cq_status copy_bodies(const cq_world_def *def, cq_model *m) {
   const int64_t n = def->particle_count;
   m->body_count = def->body_count > 0 ? def->body_count : 1;
@@ -124,8 +125,8 @@ static cq_status check_density(const cq_world_def *def, const cq_model *m) {
   return CQ_OK;
 }
 
-// CQ_OK, or CQ_INVALID for a solid box or sphere of one cell in total Lagrangian worlds, where walls begin half a cell
-// below their surface: nothing would be left of it.
+// CQ_OK, or CQ_INVALID for a solid box or sphere of at most one cell in total Lagrangian worlds, where walls begin half
+// a cell below their surface: nothing would be left of it.
 static cq_status check_thickness(const cq_world_def *def) {
   static const double rounding = 1e-6;
   for (int32_t k = 0; k < def->wall_count; k++) {
@@ -334,7 +335,8 @@ static cq_status check_wall(const cq_wall *w, int32_t number, int32_t dim) {
   return CQ_OK;
 }
 
-// Checks and copies walls and pins, and makes the map of walls. CQ_OK, CQ_MEMORY, or CQ_INVALID.
+// Checks and copies walls, their normals made unit vectors, and pins; makes the map of the nodes that they hold. CQ_OK,
+// CQ_MEMORY, or CQ_INVALID.
 static cq_status copy_walls(const cq_world_def *def, cq_model *m) {
   if (def->wall_count < 0 || def->wall_count > CQ_WALLS_MAX)
     return cq_fail(CQ_INVALID, "%d walls; a world has at most %d", def->wall_count, CQ_WALLS_MAX);
@@ -396,8 +398,8 @@ static cq_status copy_walls(const cq_world_def *def, cq_model *m) {
   return cq_wall_map_create(m);
 }
 
-// Checks and copies the directions of actuators and the entries of actuation, the latter sorted by particle. CQ_OK,
-// CQ_MEMORY, or CQ_INVALID.
+// Checks and copies the directions of actuators and the entries of actuation: their weights in the user's order, their
+// actuators sorted by particle, beside the user's index of each entry. CQ_OK, CQ_MEMORY, or CQ_INVALID.
 static cq_status copy_actuation(const cq_world_def *def, cq_model *m) {
   const int64_t n = def->particle_count, entries = def->actuation_count, dd = def->dim * def->dim;
   if (def->actuator_count < 0 || entries < 0) return cq_fail(CQ_INVALID, "a count of actuators is negative");

@@ -158,22 +158,22 @@ static inline int cq_cables_follow(const cq_model *m) {
   return (c->count > 0 && cq_cable_follows(m, 0)) || (c->chambers > 0 && cq_cable_follows(m, c->count));
 }
 
-// Checks the options of implicit steps in a definition and copies them to out, with defaults in the place of zeros.
-// CQ_OK or CQ_INVALID.
+// Checks the options of implicit steps in a definition and copies them to out, with defaults in the place of zeros, but
+// for stick_velocity (cq_integrator_complete), and without midpoint in statics. CQ_OK or CQ_INVALID.
 cq_status cq_integrator_check(const cq_world_def *def, cq_integrator *out);
-// Checks that walls and materials of a complete model suit implicit steps, and sets its stick_velocity and
-// walls_have_friction; does nothing for explicit steps. CQ_OK or CQ_INVALID.
+// Checks that walls and materials of a complete model suit implicit steps, and sets its stick_velocity, where it is 0,
+// and walls_have_friction; does nothing for explicit steps. CQ_OK or CQ_INVALID.
 cq_status cq_integrator_complete(cq_model *m);
 
 // Fills a zeroed model from the definition of a world. CQ_OK, or why not, with the model destroyed.
 cq_status cq_model_create(const cq_world_def *def, cq_model *model);
-// Frees what a model owns.
+// Frees all that a model owns, and zeroes it.
 void cq_model_destroy(cq_model *model);
 // The Courant number of the world with the user's value[field], or NULL: the model's values. weighed 1: as if any
 // weight of actuation were at least 1.
 double cq_model_courant(const cq_model *model, const double *const *value, int weighed);
-// The rate [1/time] at which motion that the grid does not resolve decays where none is given (E123): 0.1 c / dx, c the
-// speed of the slowest waves in an elastic particle on the grid of the world, at least 2 c / dx of the slowest liquid.
+// The default rate [1/time] at which motion that the grid does not resolve decays (E123): the larger of 0.1 c / dx of
+// solids and 2 c / dx of liquids, c the speed of waves in the slowest particle of each on the world's grid; or 0.
 double cq_model_residual_rate(const cq_model *model);
 // How many numbers a field has in one scene; -1: there is no such field.
 int64_t cq_model_field_count(const cq_model *model, int32_t field);
@@ -193,15 +193,17 @@ double cq_wall_depth(const cq_wall *wall, int32_t dim, double slack, const doubl
                      double slope[3]);
 // Sets begin and end (exclusive) to the entries of map->node that lie in the column (x, y) of nodes.
 void cq_wall_map_column(const cq_wall_map *map, int32_t x, int32_t y, int64_t *begin, int64_t *end);
-// Checks cables and chambers of a definition and copies them; the actuators are there already. CQ_OK, CQ_MEMORY or
-// CQ_INVALID.
+// Checks cables and chambers of a definition and copies them, with the constants of cables, into the model; its
+// positions and actuators are there already. CQ_OK, CQ_MEMORY or CQ_INVALID.
 cq_status cq_cables_create(const cq_world_def *def, cq_model *model);
-// CQ_OK, or CQ_INVALID for friction of cables whose forces are those at the end of an implicit step.
+// CQ_OK, or CQ_INVALID if `field` is the friction of cables, value is not 0, and cables have the forces of the end of
+// an implicit step: these need an energy, which friction does not have.
 cq_status cq_cables_check(const cq_model *m, int32_t field, double value);
 void cq_cables_destroy(cq_cables *cables);
 cq_status cq_surfaces_create(const cq_world_def *def, cq_model *model);
 void cq_surfaces_destroy(cq_surfaces *surfaces);
-// Courant number of the stiffest cable, of value[field] as cq_model_courant takes them.
+// The Courant number of the stiffest cable; 0 without cables, INFINITY without memory. value[field]: arrays of all
+// fields, not NULL.
 double cq_cables_courant(const cq_model *model, const double *const *value);
 cq_status cq_wall_map_create(cq_model *model);
 void cq_wall_map_destroy(cq_wall_map *map);

@@ -134,8 +134,8 @@ static int before(const void *a, const void *b) {
   return first ? first : (p[1] > q[1]) - (p[1] < q[1]);
 }
 
-// Has any surface node moved so far since the near pairs were found that they must be found again? 1 yes, 0 no. The
-// mean motion of all nodes does not count, since it brings no two nearer. positions {count, dim}: positions now.
+// Has any surface node moved so far since the near pairs were found that they must be found again? 1 yes, also if they
+// never were; 0 no. The mean motion of all nodes does not count. positions {count, dim}: positions now.
 static int has_moved(const cq_near *near, const cq_model *m, const double *positions, int32_t count) {
   const double most = CQ_NEAR_WAY * m->dx;
   double together[3] = {0};

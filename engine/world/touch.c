@@ -46,9 +46,9 @@ static int32_t enter(bucket *table, int64_t size, int64_t cell, int32_t k) {
 }
 
 // Finds two surfaces of bodies that touch, by entering the points of their nodes into cells of the world: sets pair to
-// the indices in rim of two nodes, -1 where none touch, and *edge to 1 if a point is at the edge of the world. In a
-// world with collisions only surfaces that are stretched over more than a cell can touch: others push each other apart.
-// CQ_OK or CQ_MEMORY.
+// the indices in rim of two nodes, -1 where none touch, and *edge to 1 if a point is at the edge of the world, else
+// leaves it. In a world with collisions only surfaces that are stretched over more than a cell can touch: others push
+// each other apart. CQ_OK or CQ_MEMORY.
 cq_status cq_touch_find(const cq_model *m, const cq_rim *rim, const cq_rim_places *places, int32_t count,
                         int32_t pair[2], int *edge) {
   int64_t size = 16, all = 0;

@@ -37,9 +37,9 @@ CQ_TOUCH void touch_count(const int32_t dim, const double dx, cq_rim_places *p) 
   }
 }
 
-// Sets p to the position of a surface node and the edges of its cell. before[axis], after[axis]: positions of its
-// neighbours along an axis. Of the two edges along an axis it takes the shorter one, since an outer node has next to no
-// mass and may be anywhere.
+// Sets p to the position of a surface node, the edges of its cell and the counts of points (touch_count). before[axis],
+// after[axis]: positions of its neighbours along an axis. Of the two edges along an axis it takes the shorter one,
+// since an outer node has next to no mass and may be anywhere.
 CQ_TOUCH void touch_place(const int32_t dim, const double dx, const double node[3], const double before[3][3],
                           const double after[3][3], cq_rim_places *p) {
   for (int i = 0; i < dim; i++) p->node[i] = node[i];

@@ -15,7 +15,7 @@ void cq_wall_init(cq_wall *wall) {
 // tangential part {dim}, and the part along the normals times the position {dim} (E70).
 int32_t cq_contact_width(int32_t dim) { return 3 * dim + 1; }
 
-// The number of contacts whose impulses are read in a world: one for each wall and each group of pins.
+// The number of contacts whose impulses are read in a world: its walls, then its groups of pins, at least one.
 int32_t cq_contact_count(const cq_world_def *def) {
   return def->wall_count + (def->pin_group && def->pin_group_count > 1 ? def->pin_group_count : 1);
 }

@@ -141,8 +141,8 @@ CQ_WALL int32_t height_normals(const cq_wall *w, int32_t dim, double slack, cons
   return 1;
 }
 
-// (E22) Adjoint of height_normals: adds to grad_x, from grad_n = dL/d(normal). In 3D a cell is twisted: its slope along
-// one axis changes along the other, by as much for both.
+// (E22) Adjoint of height_normals: adds to grad_x, from grad_n = dL/d(normal); nothing in 2D. In 3D a cell is twisted:
+// its slope along one axis changes along the other, by as much for both.
 CQ_WALL void height_normals_adj(const cq_wall *w, int32_t dim, const wall_real x[3], const wall_real grad_n[3],
                                 wall_real grad_x[3]) {
   if (dim < 3) return;

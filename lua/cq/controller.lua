@@ -54,8 +54,8 @@ local alike = { "activation", "hidden", "output", "count", "frequency", "hold" }
 
 ---@internal
 ---A controller in words, by the fields that its parameters depend on: "mlp, activation relu, hidden {64, 64}".
----@param kind string
----@param fields table
+---@param kind string      its family
+---@param fields table     the controller, or its fields as a file keeps them
 ---@return string
 function controller.words(kind, fields)
   if kind == "sum" then
@@ -171,8 +171,9 @@ local function require_names(self, world)
 end
 
 ---@internal
----Called when a rollout begins. The first rollout sets the number of signals; later ones must have as many, and of a
----saved controller the same names. Errors: a wrong number of signals, or other names.
+---Called when a rollout begins; remembers its world and observer (`used`). The first rollout sets the number of
+---signals; later ones must have as many, and of a saved controller the same names. Errors: a wrong number of signals,
+---or other names.
 function Controller:check_rollout(roll)
   if self.signal_names then require_names(self, roll.world) end
   if self.signals and self.signals ~= roll.signal_count then

@@ -55,7 +55,7 @@ local function separator_of(line)
   return ","
 end
 
--- A list of the cells of a line. Errors: a line that is damaged.
+-- A list of the cells of a line. number: of the line in the file, for errors. Errors: a line that is damaged.
 local function cells_of(self, line, number)
   local cells, problem = table_of.cells(line, self.separator)
   if not cells then is.fail("cq.csv: line %d of %s has %s", number, self.path, problem) end

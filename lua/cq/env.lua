@@ -181,8 +181,8 @@ local function mask_of(self, set)
 end
 
 -- Counts a control step of every episode and says which of them end with it: terminated {scenes}, by the user's
--- function or a failure, and truncated {scenes}, by their length; and the map for `begin`, 0 for a scene that ends, or
--- nil if none does. after: the state after the control step; failed: the set of scenes from `advance`.
+-- function or a failure, and truncated {scenes}, by length; and the map for `begin`: 0 for a scene that ends, else
+-- its number, nil if none ends. after: the state after the control step; failed: the set of scenes from `advance`.
 local function ends(self, after, failed)
   local told = self.terminate and by_scene(self, self.terminate(after, self.goals), "terminate"):detach()
   if told then check_finite(told, "cq.Env: terminate") end
@@ -337,7 +337,7 @@ end
 
 ---An environment of reinforcement learning. env:step returns the same five results as Gymnasium's vector environments,
 ---with rows for all scenes; an episode that ends begins again in the same step. The same seed of env:reset and the
----same actions give the same bits.
+---same actions give the same bits. Its making calls `reset` once for each scene, to see the sizes of observations.
 ---Errors: an observer that remembers or has a clock; a world whose gravity or walls follow the time; no actuators.
 ---@param fields_given cq.Env.def
 ---@return cq.Env

@@ -206,8 +206,9 @@ function Experiment:robot_of(body, params)
   return require("cq.experiment.extracted").robot(self, body, params)
 end
 
----Observer and controller with the weights in a table of parameters. With a design, its pulses drive the robot, or
----those of an extracted body; a controller of the experiment adds its signals to the pulses.
+---Observer and controller with the weights in a table of parameters; for run.best.params itself also with what the
+---observer had learned then. With a design, its pulses drive the robot, or those of an extracted body; a controller of
+---the experiment adds its signals to the pulses, unless params.controller is false.
 ---@internal
 ---@param params table
 ---@param body? cq.Topology.Body

@@ -153,7 +153,7 @@ local controller_fields = {
   kind = is.string(), fields = is.table(), signals = is.list(is.string(), { optional = true }),
 }
 
--- Raises an error if a file is of another format, or of a version that this program does not read.
+-- Raises an error if a file is of another format, of a version that this program does not read, or lacks a field.
 local function check(data, path)
   if type(data.version) == "number" and data.version > runs.version then
     is.fail("cq.load: %s has version %d, this program (%s) reads up to version %d; take a newer program", path,

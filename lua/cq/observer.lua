@@ -85,7 +85,7 @@ function Centroid:readouts(world)
     self.acceleration and readout.row(world, "mean", "velocity", groups, self.weight) or nil
 end
 
--- The groups of a world's particles as a cq.Selection, found once for each world.
+-- The groups of a world's particles as a cq.Selection, kept in the observer until another world is asked for.
 function Centroid:groups_of(world)
   if self.world ~= world then
     self.world, self.selection = world, world:selection(self.groups, "cq.Observer.centroid")
@@ -179,7 +179,7 @@ local function cluster(self, world)
   return lists
 end
 
--- The clusters of a world's particles as a cq.Selection, computed once for each world.
+-- The clusters of a world's particles as a cq.Selection, kept in the observer until another world is asked for.
 function Kmeans:groups_of(world)
   if self.world ~= world then
     self.world, self.selection = world, world:remember_selection(cluster(self, world))

@@ -58,7 +58,7 @@ rules.momentum = {
 }
 
 -- The number that Adam adds to the root of a mean square, so that it never divides by 0: epsilon, or with
--- relative_epsilon that share of the gradient's root mean square.
+-- relative_epsilon that share of the gradient's root mean square, infinity if that is 0.
 local function added(self, mean_square)
   if not self.relative_epsilon then return self.epsilon end
   return mean_square > 0 and self.epsilon * math.sqrt(mean_square) or math.huge      -- without a gradient: no step

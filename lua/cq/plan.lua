@@ -163,8 +163,8 @@ local function check_name(self, stage)
   if self.number[stage.name] then is.fail("cq.Plan: two stages are called %q", stage.name) end
 end
 
--- A checked stage of the plan; fields that it does not give are the plan's (`defaults`). Errors: its name; options that
--- no stage has.
+-- A checked stage of the plan; fields, and single options, that it does not give are the plan's (`defaults`). Errors:
+-- its name; options that no stage has.
 local function complete(self, given, defaults)
   local stage = stage_spec(given)
   check_name(self, stage)
@@ -274,7 +274,8 @@ local function new(_, fields)
   return self
 end
 
----A copy of the plan with a share of all iterations; a stage that has any keeps at least one. For --budget.
+---A copy of the plan with a share of all iterations, those of stop.stalled and starts too; where there are any, at
+---least one stays. The plan itself for a budget of 1. For --budget.
 ---@internal
 ---@param budget number
 ---@return cq.Plan

@@ -146,7 +146,8 @@ end
 local NAME, LINE = 42, 18          -- [pixel] that the mark of a name takes, and from a line of names to the next
 local LEAST = 24                   -- [pixel] that curves are high
 
--- The series with names in lines, a list of lists, as many as fit in each; and whether all fit beside the title.
+-- The series with names in lines, from the last series back, as many as fit in each: a list of lists; and whether all
+-- fit beside the title.
 local function find_names(self, canvas)
   local room = self.width - MARGIN.right
   local lines, used, all = {}, math.huge, 0

@@ -260,7 +260,7 @@ local function wants_reload()
 end
 
 -- Runs a chunk of Lua with arguments, and closes the run that it left open. Returns success, or false and the first
--- line of its error, which was printed.
+-- line of its error, which was printed. script.misuse passes through.
 local function attempt(chunk, ...)
   local finished, problem = xpcall(chunk, explain, ...)
   if finished or wants_reload() then return close_run() end

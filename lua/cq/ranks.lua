@@ -54,7 +54,8 @@ local function hash_of_script(processes)
   return processes:hash(all, #all, 0)
 end
 
--- Divides a machine among its ranks: sets the number of threads of this process, and its share of the memory.
+-- Divides a machine among its ranks: sets the number of threads of this process, unless --threads gave it, and its
+-- share of the memory.
 local function share_machine(processes)
   if option.program.threads == 0 then
     option.program.threads = math.max(1, math.floor(processes.cores / processes.machine))
@@ -350,7 +351,7 @@ end
 
 ---@internal
 ---A path at which this rank can read a file of the first rank; nil where there is no such file. Other ranks get a copy,
----and remove it. Errors: the copy cannot be written.
+---which the caller removes. Errors: the copy cannot be written.
 ---@param path string
 ---@return string?
 function Ranks:fetch(path)

@@ -222,7 +222,7 @@ local function bind_single(self, actuator)
 end
 
 -- Adds an actuator to a robot: its signals' names, and for each a stress with its particles, or a force actuator's
--- particles, a cable or a surface.
+-- particles, a cable or a surface. position: of the actuator in the user's list, for errors.
 local function bind(self, actuator, position)
   if actuators.is_force(actuator) then
     local index, count = self:select(actuator.particles, ("cq.Robot: particles of force actuator %d"):format(position))
@@ -353,7 +353,8 @@ local function copy(self)
   return out
 end
 
--- A copy of the robot with the values `made`, of values.check, in its table of values, beside those that it has.
+-- A copy of the robot with the values `made`, of values.check, in its table of values: a field in `made` replaces all
+-- that the robot has of it, and other fields stay.
 local function with_values(self, made)
   local out = copy(self)
   out.values = {}
@@ -363,7 +364,7 @@ local function with_values(self, made)
 end
 
 ---A copy of the robot, moved by an offset: the origin of its shape, at 0 until then, lies there; a second call adds to
----the first. Anchors of cables stay where they are in the world.
+---the first. Anchors of cables, and a position set by robot:with, stay where they are in the world.
 ---@param offset number[]        {dim} [length]
 ---@return cq.Robot
 function Robot:at(offset)
@@ -404,8 +405,9 @@ function Robot:subset(which) return require("cq.robot.subset").make(copy(self), 
 function Robot:resampled(factor) return require("cq.robot.resampled").make(copy(self), self, factor) end
 
 ---The robot with other values, for world:rollout { robot = ... }; all have gradients. Each value is one number (or a
----vector or matrix, for fields that have one at each particle), a tensor of that, a table of them by group name, a
----tensor with the particles as first dimension, or one with the scenes of a batch before that.
+---vector or matrix, for fields that have one at each particle), a tensor of that, a table of them by group name (other
+---particles as cq.Robot made them), a tensor with the particles as first dimension, or one with the scenes of a batch
+---before that. A field that is set again is replaced as a whole.
 ---
 ---A constant of a material goes only to the particles whose material has it, of the robot or of the group. A tensor has
 ---a value for every particle, also for those that do not read it, or only for the particles that have the constant.
@@ -416,8 +418,8 @@ function Robot:with(fields)
 end
 
 ---@internal
----The robot with the values that another one has from robot:with. Each particle takes the value of the other robot's
----particle nearest to its relative place in the body.
+---The robot with the values that another one has from robot:with: of the same particles if both are variants of one
+---robot, else each particle takes the value of the other's particle nearest to its relative place in the body.
 ---@param other cq.Robot
 ---@return cq.Robot
 function Robot:with_values_of(other) return with_values(self, transfer.values(self, other)) end
@@ -446,15 +448,15 @@ function Robot:hydrostatic(fields) return with_values(self, hydrostatic(self, fi
 ---  robot:stretched { axis = "y", factor = p.length }                                       all of it
 ---  robot:stretched { axis = "y", joints = { 0.05, 0.25, 0.4 }, lengths = p.lengths }       two links
 ---Errors: none or several of factor, lengths and places; a length that is not above 0; a chamber under pressure that
----would be stretched.
+---would be stretched; a position set by robot:with.
 ---@param fields robot.stretched.def
 ---@return cq.Robot
 function Robot:stretched(fields)
   return with_values(self, stretched(self, fields))
 end
 
----Adds a group, particle numbers from 1 under a name, to the robot itself, which must be a copy that nobody else has
----yet. Errors: a name that is taken; no particles.
+---Adds a group, particle numbers from 1 under a name, to the robot itself, which must be a new robot:subset: other
+---copies share the list of group names. Errors: a name that is taken; no particles.
 ---@internal
 ---@param name string
 ---@param list integer[]

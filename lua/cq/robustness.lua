@@ -264,7 +264,7 @@ local spec = is.define("cq.robustness", { params = evaluate.params_kind,
 ---Errors: a run whose loss is not below its baseline; a file without an objective.
 ---@param run cq.Experiment|cq.Saved     after run:optimize or run:load; or of cq.load
 ---@param opts? cq.robustness.def
----@return cq.Robustness        prints a table
+---@return cq.Robustness        its text is a table
 local function robustness(_, run, opts)
   is.argument("cq.robustness", "run", is.any_of { is.instance "cq.Experiment", is.instance "cq.Saved" }, run)
   local def = spec(opts or {})

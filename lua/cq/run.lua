@@ -383,7 +383,7 @@ function Run:remove_stages(stays)
 end
 
 ---@internal
----Writes a file of the folder, whole or not at all.
+---Writes a file of the folder, whole or not at all; on the first rank only.
 ---@param name string
 ---@param bytes string
 function Run:write(name, bytes)

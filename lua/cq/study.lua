@@ -291,7 +291,8 @@ local function is_longer(own, stored)
 end
 
 ---@internal
----The differences from a stored definition, as sentences; none if the study can be resumed.
+---The differences from a stored definition, as sentences; none if the study can be resumed, also with more points where
+---those that were drawn stay the same.
 ---@param stored table<string, any>
 ---@return string[]
 function Study:changes(stored)

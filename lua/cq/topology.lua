@@ -243,7 +243,8 @@ function Topology:shape(of_material, of_layout)
   self.cache = {}
 end
 
----First values of the variables: the same density and no signal everywhere, and small random pulses.
+---First values of the variables: the same density, and the same share of each signal and of none, everywhere; and small
+---random pulses.
 ---@param seed? integer     of the pulses; the design's unless given
 ---@return { density: cq.Tensor, layout: cq.Tensor, sign: cq.Tensor, magnitude: cq.Tensor } params
 function Topology:start(seed)
@@ -440,7 +441,8 @@ local volume_spec = is.define("design:volume", {
   at_least = is.number { min = 0, below = 1, optional = true },
 })
 
--- The share of a block's volume that is solid, a tensor of rank 0. map: of Topology:map.
+-- The share of a block's volume that is solid, by the densities before rounding, a tensor of rank 0. map: of
+-- Topology:map.
 local function solid_share(self, map)
   local volume = self.robot.volume
   return (map.smooth.density * volume):sum() / volume:sum()

@@ -107,7 +107,7 @@ local function engine_def(self, def)
   return raw
 end
 
--- Keeps the world's own values of its fields and of its walls' in layout.base, which a later rollout restores.
+-- Keeps the world's gravity and damping, and its walls' mu and velocity, in layout.base, which later rollouts restore.
 local function fill_base(self, def)
   local base, dim = self.layout.base, self.dim
   base.gravity = self.gravity and T.tensor(self.gravity) or T.zeros { dim }
@@ -324,7 +324,7 @@ function World:selection(which, what)
   return selection.find(self, which, what)
 end
 
----The pool of engine rollouts for a rollout that sets positions `set`: pins hold the nodes near the pinned particles.
+---The pool of rollouts for positions `set`, which pins depend on; the world's own for nil or positions by scene.
 ---@internal
 ---@param set { tensor: cq.Tensor, per_scene: boolean }?
 ---@return table pool
@@ -370,7 +370,7 @@ local function kept(self, key, make)
 end
 
 ---@internal
----The same world with other steps or another precision.
+---The same world with other steps or another precision, made once for each change and kept.
 ---@param change { substeps: integer?, precision: "float32"|"float64"? }   substeps: of this world's, a multiple
 ---@return cq.World           with variant_of, this world, and variation, the change
 function World:variant(change)
@@ -383,7 +383,7 @@ function World:variant(change)
 end
 
 ---@internal
----The same world on a finer grid, with its bodies resampled.
+---The same world on a finer grid, with its bodies resampled, made once for each factor and kept.
 ---@param factor number       of the size of its cells
 ---@return cq.World           with sources: for each particle the number of this world's particle that it replaces
 function World:refined(factor)

@@ -109,9 +109,9 @@ static void cables_give(cq_scene *s, const wide *force, const double factor) {
     }
 }
 
-// (E100) For the node velocities in vector `at` (cq_grid_vector): adds the energy that cables and pressure chambers
-// have at the end of the step to sum[CQ_SUM_ENERGY], and sets CQ_GRID_PULL to the impulses of their forces on nodes.
-// in: the state before the step.
+// (E100) For the node velocities in vector `at` (cq_grid_vector): adds the energy at the end of the step of those
+// cables and chambers whose forces are taken there to sum[CQ_SUM_ENERGY], and sets CQ_GRID_PULL to the impulses of
+// their forces on nodes. in: the state before the step.
 static void cables_evaluate(cq_scene *s, const cq_slice *in, int32_t at, double *sum) {
   const cq_cables *c = &s->model->cables;
   wide *x = (wide *)s->cable_x, *force = (wide *)s->cable_force;
@@ -137,8 +137,8 @@ static void cables_settle(cq_scene *s, const cq_slice *in) {
   memcpy(s->cable_end, s->cable_x, (size_t)s->model->cables.points * CQ_DIM * sizeof(wide));
 }
 
-// (E100) Sets CQ_GRID_PULL to the product of vector `from` with the second derivative of the energies of cables and
-// pressure chambers, where cables_settle has kept their points. It is symmetric, so that the adjoint uses it too.
+// (E100) Sets CQ_GRID_PULL to the product of vector `from` with the second derivative of the energies that
+// cables_evaluate adds, where cables_settle has kept their points. It is symmetric, so that the adjoint uses it too.
 static void cables_product(cq_scene *s, int32_t from) {
   const cq_cables *c = &s->model->cables;
   wide *way = (wide *)s->cable_x, *out = (wide *)s->cable_grad;

@@ -125,10 +125,10 @@ CQ_INLINE int meets_wall(const cq_scene *s, const NodeContact *c, const real v[C
   return s_value(separation_speed) < slack;
 }
 
-// Stops the velocity v of node n, of the list h, at walls that it would enter, beside its active contacts; sets
-// n->touching to the bits of these walls. Only normal components are stopped: a wall that holds all components while
-// pressed becomes active once the residual presses. One wall may turn the node into another one, so that walls are
-// tried until none changes v; a direction that one wall has stopped stays stopped.
+// Makes the velocity v of node n, of the list h, satisfy its active contacts, and stops it at other walls that it would
+// enter; sets n->touching to the bits of these walls. Only normal components are stopped: a wall that holds all
+// components while pressed becomes active once the residual presses. One wall may turn the node into another one, so
+// that walls are tried until none changes v; a direction that one wall has stopped stays stopped.
 CQ_INLINE void contacts_stop(const cq_scene *s, const cq_constrained_nodes *h, ConstrainedNode *n, real v[CQ_DIM]) {
   Freedom f;
   contacts_keep(s, h, n, &f, v);
@@ -146,9 +146,9 @@ CQ_INLINE void contacts_stop(const cq_scene *s, const cq_constrained_nodes *h, C
   }
 }
 
-// Sets share to the part of contact number `which` in the constraint force on node n. x {dim}: a force or a gradient.
-// Its part in held directions is a sum of forces along the normals of the active contacts, of which this is one; a
-// contact that holds all components has a force in all directions.
+// Sets share to the part of contact number `which`, an active one, in the constraint force on node n. x {dim}: a force
+// or a gradient. Its part in held directions is a sum of forces along the normals of the active contacts, of which this
+// is one; a contact that holds all components has a force in all directions.
 CQ_INLINE void contact_share(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                              const int which,
                              const real x[CQ_DIM], real share[CQ_DIM]) {

@@ -30,9 +30,9 @@ CQ_INLINE Real trace_of(const Real m[CQ_DIM][CQ_DIM]) {
 
 // ---- one number per node --------------------------------------------------------------------------------------------
 
-// The means at the nodes {nodes}, one number each.
+// The volume-weighted means at the nodes {nodes} of a number that particles have scattered to them: tr C, or tr K.
 CQ_INLINE real *one_means(const cq_scene *s) { return grid_vector(s, CQ_GRID_MEANS); }
-// The inverse {nodes} of each node's volume, sum w V over its particles, which turns sums into means; 0 for volume 0.
+// The inverse {nodes} of the volumes of nodes, sum w V of particles with averaged dilatation; 0 where there are none.
 CQ_INLINE real *one_inverse(const cq_scene *s) { return grid_vector(s, CQ_GRID_MEANS) + 2 * s->implicit.capacity; }
 
 // The scatter buffer (slab) of a range, with one number per node, shifted so that the index of a node in vectors over
@@ -226,8 +226,8 @@ CQ_INLINE void averaged_affine(const cq_scene *s, const Matter *matter, const in
   EACH(i) rate[i][i] -= more;
 }
 
-// Keeps b, V K up to a factor (K the stress), of particles h, h + 1, ... of chunk c for dilatation_solve_last; sets
-// number[h ...] to its trace times the share of dilatation that is averaged, which the caller scatters to the nodes.
+// Keeps b, V K up to a factor (K the stress), of particles h, h + 1, ... of chunk c for dilatation_solve_last, over
+// their rates; sets number[h ...] to its trace times the averaged share of dilatation, which the caller scatters.
 CQ_INLINE void keep_stress(const cq_scene *s, const Matter *matter, const int32_t c, const int h,
                            const Real b[CQ_DIM][CQ_DIM], real number[CQ_CHUNK]) {
   store_matrix(dilatation_solve_of(s, c), SOLVED_RATE, h, b);
@@ -295,7 +295,7 @@ CQ_INLINE void slopes_end(const cq_scene *s, SlopeScatter *to, const Strides *st
 }
 
 // Gathers what rates_of reads for the particles of chunk c into the records of st: sums over vector `at`
-// (cq_grid_vector), or the means of dilatation where these are averaged.
+// (cq_grid_vector), or the means that cq_linear_gather has left at nodes where dilatations are averaged.
 CQ_INLINE void rates_gather(const cq_scene *s, Stencils *st, const int32_t at, const Strides *strides,
                             const int32_t c) {
   if (s->model->averages_dilatation)

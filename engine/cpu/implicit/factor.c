@@ -204,8 +204,8 @@ static void free_arrays(cq_factor *f) {
 // Frees all that a factor holds, and leaves it empty.
 void cq_factor_destroy(cq_factor *f) { free_arrays(f); }
 
-// Orders the nodes with mass of all bodies for elimination, by nested dissection, and allocates the factor f. Where the
-// factor would be too large, f is left with count 0. active {node_count}: 1 for nodes with mass. CQ_OK or CQ_MEMORY.
+// Orders the nodes with mass of all bodies for elimination, by nested dissection, and allocates the factor f anew; its
+// count is 0 where it would be too large. active {node_count}: 1 for nodes with mass. CQ_OK or CQ_MEMORY.
 cq_status cq_factor_order(cq_factor *f, const cq_body *bodies, int32_t body_count, int64_t node_count, int32_t dim,
                           const uint8_t *active) {
   // beyond these, conjugate gradients with the blocks of nodes are quicker: 648 nodes in space take as long by both,

@@ -43,8 +43,8 @@ static inline int32_t cq_factor_offsets(int32_t dim) { return dim == 3 ? 63 : 13
 // cube, of five nodes a side around the node, the last axis fastest: 12 in 2D, or 62 in 3D, is the node itself.
 int64_t cq_factor_near(const cq_body *body, int32_t dim, int64_t node, int k);
 
-// Orders the nodes with mass of all bodies for elimination, by nested dissection, and allocates the factor f. Where the
-// factor would be too large, f is left with count 0. active {node_count}: 1 for nodes with mass. CQ_OK or CQ_MEMORY.
+// Orders the nodes with mass of all bodies for elimination, by nested dissection, and allocates the factor f anew; its
+// count is 0 where it would be too large. active {node_count}: 1 for nodes with mass. CQ_OK or CQ_MEMORY.
 cq_status cq_factor_order(cq_factor *f, const cq_body *bodies, int32_t body_count, int64_t node_count, int32_t dim,
                           const uint8_t *active);
 // Computes the Cholesky factor of the matrix in f->block, front by front. Returns 1, or 0 where the matrix is not

@@ -55,7 +55,7 @@ CQ_INLINE void friction_product(const cq_scene *s, const cq_constrained_nodes *h
 }
 
 // (E94) Sets the impulses by which walls with friction press on the nodes of a block, from vector `from`, a residual at
-// VELOCITY. Adds the change that this makes to the friction potential to sum[CQ_SUM_ENERGY].
+// VELOCITY without friction; 0 where they pull. Adds the change of the friction potential to sum[CQ_SUM_ENERGY].
 static void press(cq_scene *s, const int32_t block, const int32_t from, double *sum) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; k < h->count; k++) {
@@ -85,7 +85,7 @@ static void friction_energy(const cq_scene *s, const int32_t block, const int32_
   }
 }
 
-// Adds the friction forces of a block's nodes at the velocities in vector `at` to vector `to`, a residual there.
+// Adds minus the friction forces of a block's nodes at the velocities in vector `at` to vector `to`, a residual there.
 static void friction_residual(cq_scene *s, const int32_t block, const int32_t to, const int32_t at) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; s->model->walls_have_friction && k < h->count; k++) {
@@ -145,8 +145,8 @@ static void impulse_to_residual(const cq_scene *s, const cq_constrained_nodes *h
                                 real out[CQ_DIM]);
 
 // (E95, E97) Adds to STEP, the adjoint's solution in the free directions, its part along held directions: the gradient
-// of each wall's pressing impulse, times the vector by which that impulse follows from the residual (impulse_row), and
-// the gradients of impulses that readouts ask for. DIRECTION keeps the part, which straighten() subtracts again.
+// of each wall's pressing impulse, times its impulse_row, less dL/d(residual) by the impulses that readouts ask for.
+// DIRECTION keeps the part, which straighten() subtracts again.
 static void lean(cq_scene *s, int32_t block) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *to = grid_vector(s, CQ_GRID_DIRECTION), *step = grid_vector(s, CQ_GRID_STEP);

@@ -118,8 +118,8 @@ typedef struct cq_implicit_kernels {
 // Chooses the loops of implicit steps of a scene, and on the spatial grid allocates their arrays over particles; those
 // of reference grids wait for the layout (cq_implicit_lay_out). CQ_OK or CQ_MEMORY.
 cq_status cq_implicit_create(cq_scene *s);
-// Allocates the arrays of implicit steps whose sizes follow from the layout of reference grids, and orders the nodes
-// for the factor. CQ_OK or CQ_MEMORY.
+// Allocates anew the arrays of implicit steps whose sizes follow from the layout of reference grids, s->grid_v and
+// s->grid_q, and orders the nodes for the factor. CQ_OK or CQ_MEMORY.
 cq_status cq_implicit_lay_out(cq_scene *s);
 // Frees all memory that a scene has for implicit steps.
 void cq_implicit_destroy(cq_scene *s);
@@ -132,8 +132,9 @@ cq_status cq_implicit_reserve(cq_scene *s);
 // needs; step: its index in the running control step. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE, which leaves s->health.
 cq_status cq_implicit_solve(cq_scene *s, cq_worker *worker, const cq_slice *in, cq_step_record *record, int32_t step);
 // Adjoint of cq_implicit_solve for a recorded step, between g2p_adj and the implicit p2g_adj: from dL/dv of nodes in
-// the slabs, sets s->grid_q = dL/d(momentum, mass) (E89). step: its index in the control step. CQ_OK, CQ_MEMORY, or
-// CQ_UNSTABLE where the linear system is not solved: s->health says why.
+// the slabs, or of r->adj on reference grids, sets s->grid_q = dL/d(momentum, mass) (E89) and s->grid_v, the
+// velocities; adds to the gradients of gravity, damping and walls. step: its index in the control step. CQ_OK,
+// CQ_MEMORY, or CQ_UNSTABLE where the linear system is not solved: s->health says why.
 cq_status cq_implicit_solve_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t step);
 
 #endif

@@ -29,8 +29,8 @@ CQ_INLINE void impulse_shared(const cq_scene *s, const cq_constrained_nodes *h, 
   EACH(i) all[i] = all[i] + r[i] + weight * beyond[i];
 }
 
-// (E96) Computes the impulse that contact k gives to node n in the step, from the node's residual r. out: a Touch of
-// mass 1 whose velocity `after` is that impulse, as contact_impulse takes it.
+// (E96) Computes the impulse of contact k, an active one, on node n in the step, from the node's residual r without
+// friction. out: a Touch of mass 1 whose velocity `after` is that impulse, as contact_impulse takes it.
 static void constrained_impulse(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
                          const real r[CQ_DIM], Touch *out) {
   const NodeContact *c = node_contact(h, n, k);
@@ -73,9 +73,9 @@ static void measure_constrained(cq_scene *s, const int32_t block) {
 
 #if !defined(CQ_REAL_DUAL)
 
-// (E97) Where gradients of impulses are given: sets impulse to that of contact k (constrained_impulse), and grad to its
-// gradient: grad->normal of the normal where it enters directly, grad->after = dL/d(the contact's share of the residual
-// with friction). Else grad is 0.
+// (E97) Where gradients of impulses are given and contact k is active: sets impulse to that of contact k
+// (constrained_impulse), and grad to its gradient: grad->normal of the normal where it enters directly, grad->after =
+// dL/d(the contact's share of the residual with friction). Else grad is 0, impulse not set.
 static void constrained_weight(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
                                Touch *impulse,
                         Touch *grad) {

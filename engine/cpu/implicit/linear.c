@@ -91,8 +91,8 @@ void cq_linear_open(solve *o) {
   means(o, CQ_DILATATION_VOLUME);
 }
 
-// Prepares a loop over particles that reads the vector `from`: on reference grids sets the state that it leads to,
-// which the loop reads; where dilatations are averaged, computes the means of its rates.
+// Prepares a loop over particles that reads the vector `from`: on reference grids sets r->moved, the state that it
+// leads to, which the loop reads; where dilatations are averaged, computes the means of its rates.
 void cq_linear_gather(solve *o, int32_t from) {
   if (cq_is_reference(o->s->model)) {
     for (int b = o->begin; b < o->end; b++) o->k->spread(o->s, b, from);
@@ -128,7 +128,7 @@ void cq_linear_multiply(solve *o, int32_t from, cq_grid_product of) {
 }
 
 // (E99) Assembles the matrix of the Hessian H in the directions that contacts leave free, and its preconditioner,
-// unless they are up to date.
+// unless they are up to date; clears the vectors of the sweeps.
 static void assemble(solve *o) {
   if (o->assembled) return;
   o->assembled = 1;
@@ -235,9 +235,10 @@ static double begin_again(solve *o) {
   return with_lattice(o);
 }
 
-// One iteration of conjugate gradients: moves STEP along DIRECTION, and sets the next DIRECTION. square: REST . M^-1
-// REST before; curvature: DIRECTION . H DIRECTION. Returns REST . M^-1 REST after it. The length minimises the energy
-// along the direction, so that rounding, where stiff friction cancels motions of the lattice, never leads away.
+// One iteration of conjugate gradients after cq_linear_multiply: moves STEP along DIRECTION, and sets the next
+// DIRECTION. square: REST . M^-1 REST before; curvature: DIRECTION . H DIRECTION. Returns REST . M^-1 REST after it,
+// whose part by the blocks of nodes is left in o->sum[CQ_SUM_SQUARE]. The length minimises the energy along the
+// direction, so that rounding, where stiff friction cancels motions of the lattice, never leads away.
 static double advance(solve *o, double square, double curvature) {
   double y[3 * CQ_COARSE_NODES], now = 0;
   const double length = (o->coarse ? o->sum[CQ_SUM_SLOPE] : square) / curvature;
@@ -257,8 +258,8 @@ static double advance(solve *o, double square, double curvature) {
   return now;
 }
 
-// Sets STEP = -M^-1 RESIDUAL in the directions that contacts leave free, M the nodes' diagonal blocks of the Hessian:
-// steepest descent, where Newton's step leads nowhere.
+// Sets STEP = -M^-1 RESIDUAL, with friction, in the directions that contacts leave free, M the nodes' diagonal blocks
+// of the Hessian: steepest descent, where Newton's step leads nowhere.
 void cq_linear_descend(solve *o) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) {
@@ -269,7 +270,7 @@ void cq_linear_descend(solve *o) {
 }
 
 // Computes the Cholesky factor of the Hessian H on reference grids, by all workers; where H is not positive definite,
-// of H plus a part of its diagonal, more and more until there is a factor.
+// of H plus a part of its diagonal, more and more until there is a factor or the part exceeds 1e6.
 static void make_factor(solve *o) {
   static const double first = 1e-3, more = 8, most = 1e6;
   cq_implicit *m = &o->s->implicit;
@@ -349,12 +350,13 @@ static cg_end with_factor(solve *o, double sign, double tolerance, int32_t most,
   return norm <= enough ? CG_CONVERGED : CG_EXHAUSTED;
 }
 
-// Solves H STEP = sign RESIDUAL in the directions that contacts leave free by conjugate gradients, with at most `most`
-// products. They end when the residual's norm in the blocks of nodes, by which Newton's method ends as well, is
-// `tolerance` times the first: in the lattice's norm the rounding of the sum of all forces would drown the rest. For a
-// loose tolerance a few products may suffice; otherwise the matrix is assembled, or the lattice built. Where H is not
-// positive, the blocks of nodes give better directions than the matrix. truncated: 1 stops there, with the STEP so far;
-// 0 goes on. Returns how it ended.
+// Solves H STEP = sign RESIDUAL (with friction if sign is -1) in the directions that contacts leave free by conjugate
+// gradients, with at most `most` products. They end when the residual's norm in the blocks of nodes, by which Newton's
+// method ends as well, is `tolerance` times the first: in the lattice's norm the rounding of the sum of all forces
+// would drown the rest. For a loose tolerance a few products may suffice; otherwise the matrix is assembled, or the
+// lattice built. Where H is not positive, the blocks of nodes give better directions than the matrix. truncated: 1
+// stops there, with the STEP so far, or that direction if it is the first; 0 goes on. Returns how it ended;
+// CG_CONVERGED, with such a STEP, if RESIDUAL is not finite.
 cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, int truncated) {
   if (o->s->implicit.factor.count) return with_factor(o, sign, tolerance, most, truncated);
   const int lattice = cq_coarse_has(o);

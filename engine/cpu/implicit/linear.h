@@ -60,8 +60,8 @@ typedef enum cg_end { CG_CONVERGED, CG_CURVATURE, CG_EXHAUSTED } cg_end;
 
 // Once a step, where dilatations are averaged: computes the volumes of nodes, which weigh the averages. Else nothing.
 void cq_linear_open(solve *o);
-// Prepares a loop over particles that reads the vector `from`: on reference grids sets the state that it leads to,
-// which the loop reads; where dilatations are averaged, computes the means of its rates.
+// Prepares a loop over particles that reads the vector `from`: on reference grids sets r->moved, the state that it
+// leads to, which the loop reads; where dilatations are averaged, computes the means of its rates.
 void cq_linear_gather(solve *o, int32_t from);
 // After a loop over particles that gives the nodes a stress or a product, where dilatations are averaged: averages the
 // trace of the stress, and scatters the stress to the nodes. Else nothing.
@@ -70,13 +70,13 @@ void cq_linear_press(solve *o);
 // directions that contacts leave free, with friction (CQ_PRODUCT_FREE; CQ_PRODUCT_FREE_SLOPE also sets
 // o->sum[CQ_SUM_SLOPE] = from . REST), or all components without friction (CQ_PRODUCT_ALL).
 void cq_linear_multiply(solve *o, int32_t from, cq_grid_product of);
-// Solves H STEP = sign RESIDUAL in the directions that contacts leave free, until the residual's norm by M^-1, the
-// blocks of nodes, is `tolerance` times the first, with at most `most` products. truncated: 1 stops at a direction
-// along which H is not positive, with the STEP so far; 0 goes on, for the solver of a saddle may pass such directions.
-// Returns how it ended.
+// Solves H STEP = sign RESIDUAL (with friction if sign is -1) in the directions that contacts leave free, until the
+// residual's norm by M^-1, the blocks of nodes, is `tolerance` times the first, with at most `most` products.
+// truncated: 1 stops at a direction along which H is not positive, with the STEP so far, or that direction if it is the
+// first; 0 goes on, as at a saddle. Returns how it ended; CG_CONVERGED, with such a STEP, if RESIDUAL is not finite.
 cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, int truncated);
-// Sets STEP = -M^-1 RESIDUAL in the directions that contacts leave free, M the nodes' diagonal blocks of the Hessian:
-// steepest descent, where Newton's step leads nowhere.
+// Sets STEP = -M^-1 RESIDUAL, with friction, in the directions that contacts leave free, M the nodes' diagonal blocks
+// of the Hessian: steepest descent, where Newton's step leads nowhere.
 void cq_linear_descend(solve *o);
 
 // May the coarse lattice (E104) precondition this scene's linear systems? 1 yes. 0 no: over dual numbers and on

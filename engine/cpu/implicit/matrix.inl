@@ -225,8 +225,8 @@ static void cell_add(const cq_scene *s, CellMatrix *m, const cq_slice *in, const
   m->count++;
 }
 
-// (E84) Sets the matrix rows of a block of columns, after tensors(): the sum over all particles that reach its nodes,
-// and inertia. in: the state before the step.
+// (E84) Sets the matrix rows of the groups with mass of a block of columns, after tensors() and index_matrix(): the sum
+// over all particles that reach its nodes, and inertia. in: the state before the step.
 static void assemble(cq_scene *s, const cq_slice *in, int32_t block) {
   const cq_arrangement *a = s->arrangement;
   const int32_t begin = a->column_block[block], end = a->column_block[block + 1], size = a->size[1];

@@ -58,7 +58,7 @@ void cq_implicit_destroy(cq_scene *s) {
 }
 
 // Makes each of the solve's vectors over nodes long enough for the scene's present grid, four reals a node (a vector
-// and padding, or mass). CQ_OK or CQ_MEMORY.
+// and padding, or mass); if they grow, their contents are lost. CQ_OK or CQ_MEMORY.
 static cq_status reserve_vectors(cq_scene *s) {
   if (s->implicit.capacity >= s->grid_capacity) return CQ_OK;
   s->implicit.capacity = 0;
@@ -99,8 +99,8 @@ static cq_status order_factor(cq_scene *s) {
   return m->block ? CQ_OK : CQ_MEMORY;
 }
 
-// Allocates the arrays of implicit steps whose sizes follow from the layout of reference grids, and orders the nodes
-// for the factor. CQ_OK or CQ_MEMORY.
+// Allocates anew the arrays of implicit steps whose sizes follow from the layout of reference grids, s->grid_v and
+// s->grid_q, and orders the nodes for the factor. CQ_OK or CQ_MEMORY.
 cq_status cq_implicit_lay_out(cq_scene *s) {
   cq_implicit *m = &s->implicit;
   const size_t dim = (size_t)s->model->dim, matrix = dim * dim, real = (size_t)s->kernels->real_bytes;

@@ -14,8 +14,8 @@ enum {
   HELD = 4,                  // times as many iterations, of a body that is held where it is
 };
 
-// Evaluates the node velocities in vector `at` (cq_grid_vector): sets RESIDUAL_TRIAL to the residual,
-// o->sum[CQ_SUM_ENERGY] to the potential, and o->sum[CQ_SUM_INVERTED] to the number of inverted particles.
+// Evaluates the node velocities in vector `at` (cq_grid_vector): sets RESIDUAL_TRIAL to the residual without friction,
+// o->sum[CQ_SUM_ENERGY] to the potential with it, and o->sum[CQ_SUM_INVERTED] to the number of inverted particles.
 static void evaluate(solve *o, int32_t at) {
   barrier(o);
   start_phase(o, CQ_PHASE_SOLVE);
@@ -43,8 +43,8 @@ static void take_residual(solve *o) {
   barrier(o);
 }
 
-// (E94) Computes the impulses by which walls with friction press again, from vector `from`, a residual at VELOCITY.
-// Returns by how much this changes the potential.
+// (E94) Computes again the impulses by which walls with friction press, from vector `from`, a residual at VELOCITY
+// without friction. Returns by how much this changes the potential.
 static double press(solve *o, int32_t from) {
   if (!o->s->model->walls_have_friction) return 0;
   begin_sums(o);
@@ -53,8 +53,8 @@ static double press(solve *o, int32_t from) {
   return o->sum[CQ_SUM_ENERGY];
 }
 
-// (E83) Computes the second derivative (Hessian) H at VELOCITY, as tensors of particles and diagonal blocks of nodes.
-// Returns the sum of volume times stiffness, from which search() knows the potential's rounding.
+// (E83) Computes the Hessian H at VELOCITY, as tensors of particles and diagonal blocks of nodes; matrix and factor of
+// earlier tensors are then old. Returns the sum of volume times stiffness, for the rounding in search().
 static double tensors(solve *o) {
   start_phase(o, CQ_PHASE_SOLVE);
   cq_linear_gather(o, CQ_GRID_VELOCITY);
@@ -88,9 +88,10 @@ static void invert(solve *o) {
 // The relative rounding error (epsilon) of the scene's precision.
 static double rounding(const cq_scene *s) { return s->kernels->real_bytes == 4 ? (double)FLT_EPSILON : DBL_EPSILON; }
 
-// Sets VELOCITY to where Newton's method begins, and evaluates there: free flight, stopped at walls and halved until
-// the mass moves by at most a cell in the mean square and no particle is inverted. From farther away Newton's method
-// cannot come back where a law stiffens. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE: particles are inverted even at rest.
+// Brings momentum and mass to the nodes, lists those that walls may hold, sets VELOCITY to where Newton's method
+// begins, and evaluates there: free flight (rest without inertia), stopped at walls and halved until the mass moves by
+// at most a cell in the mean square and no particle is inverted. From farther away Newton's method cannot come back
+// where a law stiffens. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE: particles are inverted even at rest.
 static cq_status begin_step(solve *o) {
   barrier(o);
   for (int r = o->begin; r < o->end; r++) o->k->momentum(o->s, o->in, r, CQ_GRID_VECTORS);
@@ -132,9 +133,10 @@ static void measure(solve *o, progress *p) {
   p->floor = against == 0 ? 0 : rounding(o->s) * root(q[CQ_SUM_NOISE]) / against;
 }
 
-// (E88) Line search along STEP, from VELOCITY with the potential `energy`: halves the step until the potential falls
-// or, where the fall is within rounding, the slope along the way has become less steep. stiffness: of tensors(), for
-// that rounding. Leaves TRIAL, its residual and potential. Returns the length, 1 for all of STEP; 0 if none will do.
+// (E88) Line search along STEP, from VELOCITY with the potential `energy`: halves the step until no particle is
+// inverted and the potential falls or, where the fall is within rounding, the slope along the way has become less
+// steep. stiffness: of tensors(), for that rounding. Leaves TRIAL, RESIDUAL_TRIAL, and the potential in
+// o->sum[CQ_SUM_ENERGY]. Returns the length, 1 for all of STEP; 0 if none will do.
 static double search(solve *o, double energy, double stiffness) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->trial(o->s, b, 1, sums(o, b));
@@ -178,8 +180,8 @@ static void choose_slope(solve *o, int secant) {
   barrier(o);
 }
 
-// By the first worker: writes the cost of implicit step number `step` of the running control step (Newton and linear
-// iterations), its residual and floor (p) into the scene's report, if there is one.
+// By the first worker: writes of implicit step number `step` of the running control step its Newton and linear
+// iterations, residual and floor (p), and unsettled contacts into the scene's report, if any; 0 for its adjoint.
 static void report(const solve *o, int32_t step, const progress *p) {
   double *to = o->s->implicit.report;
   if (!to || o->worker->rank) return;
@@ -193,8 +195,8 @@ static void report(const solve *o, int32_t step, const progress *p) {
 }
 
 // (E103) Adjusts the force by which a body is held at the present iterate after a line search of this length: weaker
-// after a whole step (1), stronger after a short one. Returns 1 if it is stronger now, so that another step may help,
-// else 0.
+// after a whole step (1), stronger after a short one; 0 stays 0. Returns 1 if it is stronger now, so that another step
+// may help, else 0.
 static int choose_hold(solve *o, double length) {
   // shares of the body's mass: the least moves a solution by less than rounding, with the most nothing moves
   const double was = o->s->implicit.hold, least = 1e-6, most = 1e6, less = 0.25, more = 8, is_short = 0.25;
@@ -224,9 +226,10 @@ static double count_pulling(solve *o, double *may_let_go) {
   return o->sum[CQ_SUM_PULLING] + o->sum[CQ_SUM_UNSETTLED];
 }
 
-// (E106) When Newton's method has converged with the active contacts: releases contacts that pull, all if they are
-// fewer than ever before, else the first, and keeps the velocities with the fewest of them. so_far: all earlier rounds.
-// Returns 1 if any was released, so that Newton's method goes on, else 0.
+// (E106) When Newton's method has converged with the active contacts: sets o->unsettled to how many of them pull, keeps
+// velocities and contacts with the fewest, and releases those that were not released too often, all if they are fewer
+// than ever before, else the first. so_far: all rounds, with this one. Returns 1 if any was released, so that Newton's
+// method goes on, else 0.
 static int release(solve *o, releases *so_far) {
   double pulling;
   o->unsettled = count_pulling(o, &pulling);
@@ -250,8 +253,8 @@ static int release(solve *o, releases *so_far) {
   return 1;
 }
 
-// (E106) Returns to the velocities that release() has kept, with the fewest contacts that pull, and computes residual,
-// tensors and norms p for them.
+// (E106) Returns to the velocities and active contacts that release() has kept, with the fewest contacts that pull, and
+// computes residual, tensors and norms p for them.
 static void take_fewest(solve *o, releases *so_far, progress *p) {
   double pulling;
   barrier(o);
@@ -270,8 +273,8 @@ static void take_fewest(solve *o, releases *so_far, progress *p) {
 // converges, but not below the rounding of the residual, where conjugate gradients stall. p: of measure().
 static double forcing(const progress *p) { return fmin(0.25, fmax(sqrt(p->residual), p->floor / p->residual)); }
 
-// Newton's method from VELOCITY, for which evaluate() was just called: active set, linear system, line search, until
-// the residual p has converged. CQ_OK with the solution in VELOCITY, or CQ_UNSTABLE.
+// Newton's method from VELOCITY, where evaluate() was just called: active set, linear system, line search, until the
+// residual p has converged or is rounding; o->newton counts from 0. CQ_OK, the solution in VELOCITY, or CQ_UNSTABLE.
 static cq_status newton(solve *o, progress *p) {
   const cq_integrator *set = &o->s->model->integrator;
   const int32_t most = o->s->implicit.hold > 0 ? HELD * set->newton_iterations : set->newton_iterations;
@@ -470,8 +473,8 @@ cq_status cq_implicit_solve(cq_scene *s, cq_worker *worker, const cq_slice *in, 
 static int leans(const cq_scene *s) { return s->model->walls_have_friction || s->grad_impulse; }
 
 // Sets RESIDUAL, the right side of the adjoint's linear system, to dL/dv plus the terms of pressure that follows the
-// surface (E93), friction (E95) and impulses (E97), by the solution y so far, in STEP. out: the state after the step.
-// Returns the change of the right side since the last round, relative to its size: solve_adj repeats until it is small.
+// surface (E93), friction (E95) and impulses (E97), by the solution y so far, in STEP, to which it adds the held part.
+// out: the state after the step. Returns the right side's relative change: solve_adj repeats until it is small.
 static double follow_adj(solve *o, const cq_slice *out) {
   if (leans(o->s)) {
     for (int b = o->begin; b < o->end; b++) o->k->lean(o->s, b);
@@ -490,8 +493,8 @@ static double follow_adj(solve *o, const cq_slice *out) {
 }
 
 // Solves the adjoint's system (H + T)^T y = b, b in RESIDUAL and TRIAL, by H y = b - T^T y until nothing changes; T, of
-// pressure, friction and impulses, is not symmetric. out: the state after the step. Leaves H y in PRODUCT and y, also
-// along held directions, in STEP; returns how the last linear system ended.
+// pressure, friction and impulses, is not symmetric. out: the state after the step. Leaves H times the free part of y
+// in PRODUCT, without friction, and y, also along held directions, in STEP; returns how the last linear system ended.
 static cg_end solve_adj(solve *o, const cq_slice *out) {
   enum { ROUNDS = 200 };
   const cq_integrator *set = &o->s->model->integrator;
@@ -518,8 +521,9 @@ static int has_round_walls(const cq_model *m) {
 }
 
 // Adjoint of cq_implicit_solve for a recorded step, between g2p_adj and the implicit p2g_adj: from dL/dv of nodes in
-// the slabs, sets s->grid_q = dL/d(momentum, mass) (E89). step: its index in the control step. CQ_OK, CQ_MEMORY, or
-// CQ_UNSTABLE where the linear system is not solved: s->health says why.
+// the slabs, or of r->adj on reference grids, sets s->grid_q = dL/d(momentum, mass) (E89) and s->grid_v, the
+// velocities; adds to the gradients of gravity, damping and walls. step: its index in the control step. CQ_OK,
+// CQ_MEMORY, or CQ_UNSTABLE where the linear system is not solved: s->health says why.
 cq_status cq_implicit_solve_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t step) {
   solve o = open_solve(s, worker, record->in);
   begin_sums(&o);

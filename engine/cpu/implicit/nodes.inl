@@ -17,8 +17,8 @@ static void take_momentum(cq_scene *s, const int32_t block) {
   }
 }
 
-// Stops the velocities in vector `which` of a block of nodes at walls. While slopes, the derivative parts of dual
-// numbers, are solved for, it keeps them to the active contacts, which are settled then.
+// Makes the velocities in vector `which` of a block of nodes satisfy the active contacts and, unless slopes (derivative
+// parts of dual numbers) are solved for, stops them at other walls, which become `touching`.
 static void stop_all(cq_scene *s, const int32_t block, const int which) {
   cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *v = grid_vector(s, which);
@@ -45,8 +45,9 @@ static void measure_way(cq_scene *s, const int32_t block, double *sum) {
     }
 }
 
-// Sets VELOCITY of a block's nodes to where Newton's method begins, free flight stopped by walls, and lists the nodes
-// that walls may hold. Adds to sum[CQ_SUM_FAR] as measure_way does.
+// Takes MOMENTUM of a block's nodes from the slabs, sets VELOCITY to where Newton's method begins, free flight (rest
+// without inertia) stopped by walls, and lists the nodes that walls may hold; contacts that cannot let go are active.
+// Adds to sum[CQ_SUM_FAR] as measure_way does.
 static void start(cq_scene *s, int32_t block, double *sum) {
   take_momentum(s, block);
   const real *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
@@ -75,8 +76,8 @@ static void start(cq_scene *s, int32_t block, double *sum) {
 }
 
 // (E82) Sets RESIDUAL_TRIAL of a block's nodes to the residual, without friction, at the velocities in vector `which`,
-// with the stress in the slabs (scatter buffers), which it clears on the spatial grid. Adds inertia, given forces and
-// friction to the potential, sum[CQ_SUM_ENERGY].
+// with the stress in the slabs (scatter buffers), which it clears on the spatial grid, and the impulses of cables in
+// PULL. Adds inertia, given forces and friction to the potential, sum[CQ_SUM_ENERGY].
 static void residual(cq_scene *s, int32_t block, int32_t which, double *sum) {
   const Row mask = velocity_mask(), fall = fall_row(s);
   const real inertia = inertia_of(s);
@@ -286,9 +287,10 @@ static double node_scale(const cq_scene *s, const int64_t node) {
   return sqrt(moves) + sqrt(inner) + 0.01 * sqrt(given);
 }
 
-// (E106) Counts the active contacts of a block that pull by more than the tolerance, in sum[CQ_SUM_PULLING], or in
+// (E106) Counts active contacts of a block that pull by more than the tolerance, in sum[CQ_SUM_PULLING], or in
 // sum[CQ_SUM_UNSETTLED] if they were released RELEASED times at converged iterates; of the former it releases those
-// that `which` asks for. The latter stay active: beside the other contacts neither state of theirs fits the residual.
+// that `which` asks for (CQ_RELEASE_FIRST ends there). The latter stay active: neither state of theirs fits the
+// residual.
 static void release(cq_scene *s, int32_t block, cq_release which, double *sum) {
   enum { RELEASED = 4 };
   cq_constrained_nodes *h = &s->implicit.constrained[block];
@@ -480,7 +482,7 @@ static void take_direction(cq_scene *s, int32_t block) {
 
 // The residual in vector `which`, with friction at the velocities in vector `where`, times TRIAL - VELOCITY on a block,
 // which is not along STEP where walls have stopped it. Held directions are left out: constraint forces times the
-// rounding of velocities would drown the rest.
+// rounding of velocities would drown the rest. Overwrites CONDITIONED.
 static double along_way(cq_scene *s, int32_t block, const int which, const int where) {
   const real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *to = grid_vector(s, CQ_GRID_TRIAL);
   const real *r = grid_vector(s, which);
@@ -494,8 +496,8 @@ static double along_way(cq_scene *s, int32_t block, const int which, const int w
   return sum;
 }
 
-// Sets TRIAL = VELOCITY + length STEP on a block, stopped by walls; adds RESIDUAL . (TRIAL - VELOCITY) to its sum
-// SLOPE.
+// Sets TRIAL = VELOCITY + length STEP on a block, stopped by walls; adds RESIDUAL . (TRIAL - VELOCITY), as along_way,
+// to its sum SLOPE.
 static void trial(cq_scene *s, int32_t block, double length, double *sum) {
   const real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *step = grid_vector(s, CQ_GRID_STEP);
   real *to = grid_vector(s, CQ_GRID_TRIAL);
@@ -505,13 +507,13 @@ static void trial(cq_scene *s, int32_t block, double length, double *sum) {
   sum[CQ_SUM_SLOPE] += along_way(s, block, CQ_GRID_RESIDUAL, CQ_GRID_VELOCITY);
 }
 
-// Adds RESIDUAL_TRIAL . (TRIAL - VELOCITY) of a block, the slope of the potential at TRIAL, to sum[CQ_SUM_DOT].
+// Adds RESIDUAL_TRIAL . (TRIAL - VELOCITY) of a block, as along_way, to sum[CQ_SUM_DOT]: the slope at TRIAL.
 static void slope(cq_scene *s, int32_t block, double *sum) {
   sum[CQ_SUM_DOT] += along_way(s, block, CQ_GRID_RESIDUAL_TRIAL, CQ_GRID_TRIAL);
 }
 
-// Multiplies VELOCITY of a block, where Newton's method is to begin, by a factor. Contacts that have stopped it stay
-// `touching`: whether the shorter way meets them would be up to rounding. Adds to sum[CQ_SUM_FAR] as measure_way does.
+// Multiplies VELOCITY of a block, where Newton's method begins, by a factor, and stops it at walls. Contacts that had
+// stopped it stay `touching`: whether it meets them now may be rounding. Adds to sum[CQ_SUM_FAR] as measure_way.
 static void shrink(cq_scene *s, int32_t block, double factor, double *sum) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *velocity = grid_vector(s, CQ_GRID_VELOCITY);

@@ -1,8 +1,8 @@
 // nodes_adj: the adjoint of a step of backward Euler, the loops over nodes, before and after its linear system.
 
 // Starts the adjoint of a step on a block of nodes: takes VELOCITY, masses and active contacts from the step's record,
-// sets RESIDUAL and TRIAL to dL/dv, from the slabs or, on reference grids, the adjoint of their nodes, and STEP to 0.
-// held {record_nodes}: bits of active contacts.
+// sets RESIDUAL and TRIAL to dL/dv, from the slabs, which it clears, or, on reference grids, the adjoint of their
+// nodes, and STEP to 0. held {record_nodes}: bits of active contacts.
 static void load_record(cq_scene *s, int32_t block, const void *record, const uint64_t *held) {
   real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
   real *to = grid_vector(s, CQ_GRID_RESIDUAL), *slab[CQ_RANGES_MAX];
@@ -28,9 +28,9 @@ static void load_record(cq_scene *s, int32_t block, const void *record, const ui
   hold_wanted(s, block);
 }
 
-// Sets RESIDUAL of a block to dL/dv, which TRIAL keeps, plus the terms of pressure that follows the surface, friction
-// and impulses. Adds the squared norm by M^-1 of the change to sum[CQ_SUM_RESIDUAL], and that of the result to
-// sum[CQ_SUM_INERTIA].
+// Sets RESIDUAL of a block to dL/dv, which TRIAL keeps, plus the terms of pressure that follows the surface, from the
+// slabs, which it clears on the spatial grid, less PRODUCT, the terms of friction and impulses. Adds the squared norm
+// by M^-1 of the change to sum[CQ_SUM_RESIDUAL], and that of the result to sum[CQ_SUM_INERTIA].
 static void add_followed(cq_scene *s, int32_t block, double *sum) {
   const Row mask = velocity_mask();
   const int follows = cq_pressure_follows(s->model);
@@ -130,7 +130,7 @@ static void constrained_adj(cq_scene *s, const cq_constrained_nodes *h, const Co
 }
 
 // (E89) Ends the adjoint of the solve on a block of nodes, from STEP, its solution y: sets s->grid_q = dL/d(momentum,
-// mass) and s->grid_v = VELOCITY, for particles, and adds to the gradients of gravity, damping and walls.
+// mass) and s->grid_v = VELOCITY, for particles, and adds to the gradients of gravity, damping and walls in s->partial.
 static void finish_adj(cq_scene *s, int32_t block) {
   cq_partial *sum = &s->partial[block];
   const cq_constrained_nodes *h = &s->implicit.constrained[block];

@@ -38,9 +38,9 @@ CQ_RARE void viscous_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DI
 
 // ---- what particles bring -------------------------------------------------------------------------------------------
 
-// (E82) Scatters momentum and mass of a range's particles to the nodes, and the impulses of given forces, without
-// stress. in: the state before the step; at: a vector over nodes, whose velocities move the surface that pressure acts
-// on (E93), or CQ_GRID_VECTORS: pressure acts on the surface before the step.
+// (E82) Scatters momentum (0 without inertia) and mass of a range's particles to the nodes, and the impulses of given
+// forces, without stress. in: the state before the step; at: a vector over nodes, whose velocities move the surface
+// that pressure acts on (E93), or CQ_GRID_VECTORS: pressure acts on the surface before the step.
 static void momentum(cq_scene *s, const cq_slice *in, int32_t range, int32_t at) {
   const GridStep step = grid_step_of(s);
   const Strides strides = strides_of(s->arrangement);
@@ -79,7 +79,7 @@ static void momentum(cq_scene *s, const cq_slice *in, int32_t range, int32_t at)
 
 // (E80, E82) For the node velocities in vector `at`: adds the strain energy of a range's particles to
 // sum[CQ_SUM_ENERGY], and how many are inverted to sum[CQ_SUM_INVERTED]; scatters the impulses of their stress, -dt V
-// 4/dx K (o + arm).
+// 4/dx K (o + arm), or only their traces where dilatations are averaged (slope_give).
 static void evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32_t at, double *sum) {
   const real dx = (real)s->model->dx, dt = (real)s->model->dt;
   const Strides strides = strides_of(s->arrangement);

@@ -79,9 +79,9 @@ CQ_INLINE void press_adj(const cq_scene *s, const ChunkStep *c, const int h, Rea
 }
 
 // (E91) Adjoint of the stress at the end of a step of particles h, h + 1, ... of chunk c: with Y = 4/dx sum w y (o +
-// arm)^T the gradient of K is -dt V Y. Completes the adjoints of F', C' and n1 in the chunk, since F^ = F' caused the
-// stress as well; sets stress->tau = K, and grad_f to the gradient of F by it. of: the particles' records, with the
-// sums of y over nodes.
+// arm)^T the gradient of K is -dt V Y. Completes the gradients of F' and of the sums n0 and n1 in c->adj (in V and C),
+// since F^ = F' caused the stress as well; adds to those of constants and actuation; sets stress->tau = K, and grad_f
+// to the gradient of F by it. of: the particles' records, with the sums of y over nodes.
 CQ_INLINE void stress_adj(const cq_scene *s, const ChunkStep *c, const int h, const Record *of, Stress *stress,
                           Real grad_f[CQ_DIM][CQ_DIM]) {
   const real dx = (real)s->model->dx, dt = (real)s->model->dt;

@@ -10,8 +10,8 @@ CQ_INLINE real *reference_field(const cq_scene *s, const void *data, const int c
 enum { DISPLACEMENT = 0, NODE_VELOCITY = CQ_DIM };   // in a slice
 
 // Returns, as a row, what the cells of reference grids have scattered to four nodes, summed over ranges
-// (../reference/stencil.inl): the components of `fields` vector fields, as many as a row has room for. at: index of the
-// row in vectors over nodes.
+// (../reference/stencil.inl) in slabs that stay as they are: the components of `fields` vector fields, as many as a row
+// has room for. at: index of the row in vectors over nodes.
 static Row reference_given(const cq_scene *s, const cq_column *column, const int64_t at, const int fields) {
   enum { SHIFTS_OF_CELLS = CQ_REFERENCE_SHIFTS };
   real out[16];
@@ -38,8 +38,8 @@ CQ_INLINE Row given_take(const cq_scene *s, const Slabs *slabs, const cq_column 
   return slabs_take(slabs, at - 4 * column->node);
 }
 
-// (E125) Momentum and mass of four nodes of reference grids, as a row: their momentum before the step, plus the impulse
-// of given forces, `given`. at: index of the row in vectors over nodes.
+// (E125) Momentum and mass of four nodes of reference grids, as a row: `given`, the impulse of given forces, plus their
+// momentum before the step, damped for half of it by the midpoint rule, 0 without inertia. at: the row's index.
 static Row reference_momentum(const cq_scene *s, const int64_t at, const Row given) {
   const cq_reference *r = &s->reference;
   real out[16];
@@ -140,8 +140,8 @@ static int add_pin(cq_constrained_nodes *h, ConstrainedNode *n, const int32_t pi
   return 1;
 }
 
-// Appends a node of a reference grid to the constrained nodes h, if a pin, or a wall that it may reach in the step, may
-// hold it. node: its number over all bodies. 1, or 0 without memory.
+// Appends a node of a reference grid to the constrained nodes h, if a pin, then its only contact, or a wall that it may
+// reach in the step, may hold it. node: its number over all bodies. 1, or 0 without memory.
 static int add_node(cq_scene *s, cq_constrained_nodes *h, const StepWalls *walls, const int64_t node) {
   const cq_reference *r = &s->reference;
   double speed = 0;
@@ -201,8 +201,8 @@ CQ_INLINE void velocity_beyond(const cq_scene *s, const int64_t node, real chang
                 back(s) * reference_field(s, s->reference.from->nodes, NODE_VELOCITY + i)[node];
 }
 
-// (E125) Sets displacements and velocities of a block's nodes after the step, in `out`, from VELOCITY and the state
-// `in` before the step. Sets found->fastest, the largest speed, and found->bad to 1 if something is not finite.
+// (E125) Sets displacements and velocities (0 without inertia) of a block's nodes after the step, in `out`, from
+// VELOCITY and the state `in` before it; found->fastest to VELOCITY's largest speed, found->bad to 1 if not finite.
 static void end_on_reference(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t block, cq_found *found) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   const real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *mass = (const real *)s->reference.mass;

@@ -57,7 +57,7 @@ typedef enum cq_grid_sum {
   CQ_SUM_RESIDUAL, CQ_SUM_INERTIA, CQ_SUM_INNER, CQ_SUM_MOVED, CQ_SUM_NOISE,   // squares of norms by M^-1
   CQ_SUM_SLOPE,                          // residual times way, or times the direction
   CQ_SUM_DOT, CQ_SUM_SQUARE,
-  CQ_SUM_CHANGED,                        // contacts that were taken or let go
+  CQ_SUM_CHANGED,                        // nodes with changed contacts; infinite: no memory
   CQ_SUM_PULLING, CQ_SUM_UNSETTLED,      // contacts that hold although they pull: may let go; have done so too often
   CQ_SUM_COUNT,
 } cq_grid_sum;

@@ -82,7 +82,7 @@ CQ_INLINE void blocks_of(const cq_scene *s, const real *chunk, const real *tenso
 }
 
 // Stores in the records of CQ_LANES particles, from `of` on, their part of the Hessian's diagonal blocks of three
-// nodes, row k of plane i of their stencil, and with each the rounding error of its residual. part: of diagonal_part.
+// nodes, row k of plane i of their stencil; with each, if part (diagonal_part) is 0, its residual's rounding.
 CQ_INLINE void diagonal_row(Record *of, const Blocks *b, const int i, const int k, const int part) {
   const Real r0 = b->arm[0] + (real)(i - 1), r1 = b->arm[CQ_DIM - 2] + (real)(k - 1), zero = r0 - r0;
   Real across = b->w[0][i], c[3][3];

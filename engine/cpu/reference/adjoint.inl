@@ -58,7 +58,7 @@ CQ_INLINE void add_to_volume(const Point *at, const Real along) {
 }
 
 // Adjoint of piola_of at the deformation d: from grad_p = dL/dP, adds to grad_f, grad_rate and the gradients of
-// constants and actuation, and actuation's part to the gradients of volumes.
+// constants and actuation, and, for a fused law, actuation's part to the gradients of volumes.
 CQ_INLINE void piola_of_adj(const Point *at, const Deformed *d, Real grad_f[CQ_DIM][CQ_DIM],
                             Real grad_rate[CQ_DIM][CQ_DIM], const Real grad_p[CQ_DIM][CQ_DIM]) {
   const cq_scene *s = at->s;
@@ -138,7 +138,7 @@ CQ_INLINE void deform_adj(const Point *at, const Real stretch[CQ_DIM][CQ_DIM],
 
 // (E116) Adjoint of the forces of particles at->h, ... on nodes: from want, B = sum dL/df (x) grad N, and want_force,
 // sum N dL/df, or NULL, sets grad_stretch; adds to grad_rate where a particle is viscous, and to the gradients of
-// constants, F0, volumes and actuation. d: their deformation.
+// constants, F0, actuation, and volumes (of fused laws without the part of volume_adj). d: their deformation.
 CQ_INLINE void particle_adj(const Point *at, const Deformed *d, const Real want[CQ_DIM][CQ_DIM],
                             const Real want_force[CQ_DIM], Real grad_stretch[CQ_DIM][CQ_DIM],
                             Real grad_rate[CQ_DIM][CQ_DIM]) {
@@ -179,8 +179,8 @@ CQ_INLINE void deformed_rate_adj(const Point *at, const Deformed *d, const Real 
 }
 
 // (E116) Adjoint of lattice_forces_of, for a SIMD vector of cells: scatters the gradients of displacements to slab[0],
-// and of velocities, if viscous is 1, to slab[1]; adds to the gradients of particles. in: the state before the step;
-// kind: the law of all particles (CQ_MATERIAL_...), -1: any.
+// and of velocities, if viscous is 1, to slab[1]; adds to the gradients of constants, volumes and actuation, not of F0
+// and places. in: the state before the step; kind: the law of all particles (CQ_MATERIAL_...), -1: any.
 CQ_INLINE void lattice_forces_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab slab[2],
                                   const int kind, const int viscous) {
   const real factor = slope_factor(s);
@@ -274,8 +274,8 @@ CQ_RARE void place_adj(const Cells *c, const Around *around, const int32_t chunk
 }
 
 // (E116) Adjoint of scattered_forces, for a SIMD vector of cells whose particles lie anywhere in them: scatters
-// gradients of displacements to slab[0], and of velocities to slab[1]; adds to the gradients of particles, also of
-// undeformed places if they are wanted. in: the state before the step.
+// gradients of displacements to slab[0], and, where one is viscous, of velocities to slab[1]; adds to the gradients of
+// particles, also of undeformed places if they are wanted. in: the state before the step.
 CQ_RARE void scattered_forces_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab slab[2]) {
   const Wanted wanted = wanted_of(s);
   LANES_EACH(h) {
@@ -471,7 +471,8 @@ static void volume_adj(cq_scene *s, int32_t range) {
 // ---- the first state ------------------------------------------------------------------------------------------------
 
 // Adjoint of give_mass, the first scatter of mass and momentum to nodes (E110, E111), for one particle with the stencil
-// p: adds to its gradients of position, velocity, C and mass, and to `origin`, that of the place of its grid.
+// p: adds to its gradients of position, velocity, C and mass, and to `origin`, that of the place of its grid. Position
+// also gets what steps have left in r->fraction_adj and r->place_adj.
 static void give_mass_adj(cq_scene *s, const Placed *p, const int64_t particle, double origin[CQ_DIM]) {
   const cq_reference *r = &s->reference;
   cq_gradients *g = &s->gradients;

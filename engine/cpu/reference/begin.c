@@ -25,8 +25,8 @@ static void find_highest(cq_scene *s) {
   }
 }
 
-// Allocates the arrays of reference grids whose sizes follow from their layout. Slabs of a differentiable scene hold
-// two vector fields: backward the gradients of displacements and of velocities. CQ_OK or CQ_MEMORY.
+// Allocates anew the arrays of reference grids whose sizes follow from their layout. Slabs of differentiable scenes or
+// implicit steps hold two vector fields, as gradients of displacements and of velocities. CQ_OK or CQ_MEMORY.
 cq_status cq_reference_reserve(cq_scene *s) {
   const int differentiable = s->differentiable;
   cq_reference *r = &s->reference;
@@ -156,7 +156,8 @@ cq_status cq_reference_begin(cq_scene *s) {
   return arrange(s);
 }
 
-// By all workers, after cq_reference_begin: loads the first state from the user's values: particles, then nodes. CQ_OK.
+// By all workers, after cq_reference_begin: loads the first state from the user's values: particles, then nodes; keeps
+// it as r->first if all particles are on reference grids. CQ_OK.
 cq_status cq_reference_load(cq_scene *s, cq_worker *worker) {
   int begin, end;
   cq_scene_share_reference(s, worker, &begin, &end);
@@ -184,7 +185,7 @@ void cq_reference_begin_again(cq_scene *s) {
 }
 
 // Copies what prepare() computes for reference grids, places, weights and masses, from another scene, `from`, with the
-// same particles, constants and F at rest.
+// same particles, constants and F at rest. Releases r->first of s.
 void cq_reference_copy(cq_scene *s, const cq_scene *from) {
   cq_reference *r = &s->reference;
   const cq_reference *f = &from->reference;

@@ -2,8 +2,8 @@
 // of both grids exchange momentum (../carrier.inl). No types, no loops over particles or nodes.
 #include "../kernels.h"
 
-// Sets s->partial[block] to the box of the spatial grid's cells (base cells of stencils) around a block of reference
-// nodes in the state `in`, or marks there that a node is outside of the world. Sorting needs it.
+// For a block of reference nodes in the state `in`: sets r->node_place, r->node_base (the base cells of their stencils
+// on the spatial grid), and s->partial[block] to the box of these, or marks there that one is outside of the world.
 void cq_carriers_find(cq_scene *s, const cq_slice *in, int32_t block) {
   s->kernels->reference->move_places(s, in, block);
   s->kernels->carrier_bases(s, block, &s->partial[block]);

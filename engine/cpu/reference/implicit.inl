@@ -106,8 +106,8 @@ CQ_RARE void end_viscous_tensor(const Point *at, const Real speed[CQ_DIM][CQ_DIM
   }
 }
 
-// (E125) Scatters to the nodes, over a range, the impulses of forces that do not change within the solve. in and at,
-// which the same loop of the spatial grid needs, are not read.
+// (E125) Sets the slab (scatter buffer) of a range to the impulses, at the nodes, of forces that do not change within
+// the solve. in and at, which the same loop of the spatial grid needs, are not read.
 static void solve_momentum(cq_scene *s, const cq_slice *in, int32_t range, int32_t at) {
   const real seconds = solve_seconds(s);
   const Slab slab = slab_at(s, range, 0);
@@ -136,8 +136,8 @@ static void solve_momentum(cq_scene *s, const cq_slice *in, int32_t range, int32
 }
 
 // (E125) For the vector that r->moved is set from, over a range: adds the particles' strain energy to
-// sum[CQ_SUM_ENERGY] and how many are inverted to sum[CQ_SUM_INVERTED]; scatters -h V P F0^T grad N, h the solve's
-// time, to the nodes. in and at are not read.
+// sum[CQ_SUM_ENERGY] and how many are inverted to sum[CQ_SUM_INVERTED]; sets the range's slab to -h V P F0^T grad N, h
+// the solve's time, at the nodes. in and at are not read.
 static void solve_evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32_t at, double *sum) {
   const real seconds = solve_seconds(s);
   const Slab slab = slab_at(s, range, 0);
@@ -232,9 +232,9 @@ CQ_INLINE Real weight_at(const Weights *w, const int k, Real slope[CQ_DIM]) {
   return n;
 }
 
-// (E85) Scatters to the nodes part `part` of the diagonal blocks of the Hessian H from a range's particles: its three
-// entries (diagonal_entry), and as a fourth number the rounding error of the node's forces. They fill the components of
-// the two vector fields of a slab (scatter buffer) one after another.
+// (E85) Sets the slab (scatter buffer) of a range to part `part` of the nodes' diagonal blocks of the Hessian H, from
+// its particles: the three entries (diagonal_entry), and as a fourth number the rounding error of the node's forces.
+// They fill the components of its two vector fields one after another.
 static void solve_diagonal(cq_scene *s, const cq_slice *in, int32_t range, int32_t part) {
   const Slab slab[2] = {slab_at(s, range, 0), slab_at(s, range, 1)};
   const real rounds = (real)(2 / (s->model->dx * MATRIX * cq_solve_seconds(s->model)));
@@ -271,8 +271,8 @@ static void solve_diagonal(cq_scene *s, const cq_slice *in, int32_t range, int32
   }
 }
 
-// (E84) Scatters to the nodes the product of the tensors of a range's particles with the vector that r->moved is set
-// from. in and from are not read.
+// (E84) Sets the slab (scatter buffer) of a range to the product, at the nodes, of its particles' tensors with the
+// vector that r->moved is set from. in and from are not read.
 static void solve_product(cq_scene *s, const cq_slice *in, int32_t range, int32_t from) {
   const Slab slab = slab_at(s, range, 0);
   (void)in, (void)from;

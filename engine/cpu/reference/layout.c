@@ -94,9 +94,9 @@ typedef struct {
 } run;
 
 // The number of chunks that the particles of a run need, eight cells along the last axis from `node` on: the most
-// particles in a cell, as a chunk holds one of each cell. last: one past the body's last node. Sets `lattice` to 1 if
-// each particle is at a corner of its own in a lattice of two along each axis, and no corner is empty in all cells,
-// else 0.
+// particles in a cell, as a chunk holds one of each cell; in a lattice one for each corner. last: one past the body's
+// last node. Sets `lattice` to 1 if each particle is at a corner of its own in a lattice of two along each axis, and no
+// corner is empty in all cells, else 0.
 static int32_t chunks_of(const cq_model *m, const sorted *o, int64_t node, int64_t last, int32_t *lattice) {
   const int32_t corners = 1 << m->dim;
   uint32_t seen = 0;
@@ -225,8 +225,8 @@ static void fill_order(cq_reference *r, const sorted *o) {
 
 // ---- ranges and nodes -----------------------------------------------------------------------------------------------
 
-// Splits the vectors of cells into ranges with about as many chunks each. A range reaches one plane of nodes further on
-// both sides, so that a range of few planes would scatter more to nodes of its neighbours than to its own.
+// Splits the vectors of cells into ranges with about as many chunks each, and sets the scene's counts of both. A range
+// reaches one plane of nodes further on both sides, and one of few planes would scatter more to its neighbours' nodes.
 static void split_cells(cq_scene *s) {
   enum { PLANES = 3 };
   cq_reference *r = &s->reference;
@@ -280,7 +280,7 @@ static void mark_around(const cq_model *m, const cq_body *body, int64_t cell, in
       }
 }
 
-// Sets r->pin {nodes} to the number (below 0) of a group of pins at every node that a particle of the group touches.
+// Sets r->pin {nodes}, where pinned particles touch a node, to the number (below 0) of the first such group of pins.
 static void mark_pins(const cq_scene *s, const sorted *o) {
   const cq_model *m = s->model;
   const cq_reference *r = &s->reference;
@@ -292,7 +292,7 @@ static void mark_pins(const cq_scene *s, const sorted *o) {
 }
 
 // Lists in r->nodes the vectors of sixteen nodes that particles or pins reach, each with the ranges that scatter to it,
-// and splits the list into blocks. CQ_OK or CQ_MEMORY.
+// and splits the list into blocks; sets r->pin. CQ_OK or CQ_MEMORY.
 static cq_status find_nodes(cq_scene *s, const sorted *o) {
   const cq_model *m = s->model;
   cq_reference *r = &s->reference;

@@ -73,7 +73,7 @@ static void see(cq_scene *s, const cq_slice *slice) {
 }
 
 // Sets s->health to the first particle that shows why a step failed: in the state before it if one is inverted, else in
-// the state after, if one is not finite or has left the world.
+// the state after, if one is not finite or has left the world; to CQ_HEALTH_INVERTED if there is none.
 void cq_reference_find_culprit(cq_scene *s) {
   const cq_slice *slices[] = {s->live, s->next};
   for (int k = 0; k < 2 && slices[k]; k++) {
@@ -270,7 +270,8 @@ void cq_reference_observe(cq_scene *s, cq_worker *worker) {
 
 // ---- backward -------------------------------------------------------------------------------------------------------
 
-// By one worker, before a backward pass: sets the adjoint of the nodes and the gradients on reference grids to zero.
+// By one worker, before a backward pass: sets the adjoint of the nodes and the gradients on reference grids to zero;
+// r->started to 1 where gradients of F at rest are wanted.
 void cq_reference_begin_adjoint(cq_scene *s) {
   cq_reference *r = &s->reference;
   const size_t real = (size_t)s->kernels->real_bytes, dim = (size_t)s->model->dim, nodes = (size_t)r->node_count,
@@ -304,7 +305,7 @@ void cq_reference_collect(cq_scene *s, cq_worker *worker, int32_t given) {
   cq_worker_wait(worker);
 }
 
-// By all workers: adds the gradients of particles that readouts have left in s->adj to the adjoint of the nodes.
+// By all workers: adds to the adjoint of nodes the gradients of particles that readouts left in s->adj; clears these.
 void cq_reference_settle_adjoint(cq_scene *s, cq_worker *worker) {
   int begin, end;
   if (!s->reference.read) return;

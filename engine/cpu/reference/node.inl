@@ -63,7 +63,7 @@ typedef struct {
   StepContact step[CONTACTS];
 } NodeContacts;
 
-// (E115) Sets c to the contacts of one node in a step. place: where it is; v: the velocity it would go on with.
+// (E115) Sets c to a node's contacts in a step, its pin alone or walls. place: where it is; v: velocity without them.
 CQ_INLINE void contacts_of_node(const cq_scene *s, const StepWalls *walls, const int64_t node,
                                 const wall_real place[3], const real v[CQ_DIM], NodeContacts *c) {
   const int32_t pin = s->reference.pin[node];
@@ -181,8 +181,8 @@ typedef struct {
   int32_t block;
 } NodesMove;
 
-// (E115) The end of a step for nodes o, o + 1, ... with velocities v: applies walls and pins, then moves displacements,
-// and writes both to the state after the step. n: the vector of nodes with o. Updates found.
+// (E115) Ends a step of nodes o, o + 1, ... with velocities v, which m->record takes if not NULL: applies walls and
+// pins to v, moves displacements, and writes both to the state after it. n: the vector of nodes with o. Updates found.
 CQ_INLINE void hold_and_place(cq_scene *s, const NodesMove *m, const cq_nodes *n, const int64_t o, Real v[CQ_DIM],
                               NodesFound *found) {
   const cq_reference *r = &s->reference;

@@ -131,7 +131,8 @@ typedef struct {
 } NodesBack;
 
 // (E116) Adjoint of hold_and_place for nodes o, o + 1, ...: turns the gradients in g from those after the step into
-// those before walls; sets g->v to the velocities before the walls. n: the vector of nodes with o.
+// those before walls; sets g->v to the velocities before the walls, and r->node_shift, if there is one, to its
+// gradient; adds to those of walls and of undeformed places. n: the vector of nodes with o.
 CQ_INLINE void hold_and_place_adj(cq_scene *s, const NodesBack *b, const cq_nodes *n, const int64_t o, NodesGrad *g) {
   const cq_reference *r = &s->reference;
   const cq_slice *in = b->in;

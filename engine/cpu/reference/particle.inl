@@ -170,7 +170,7 @@ static void give_mass(cq_scene *s, cq_slice *out, const Placed *p) {
   }
 }
 
-// The stencil of the particle in a slot of the vector of cells `cells`: base node, body and B-spline weights.
+// The stencil of the particle in a slot of the vector of cells `cells`: node of its cell, body and B-spline weights.
 static Placed placed_at(const cq_scene *s, const cq_cells *cells, const int32_t slot) {
   Placed p;
   p.slot = slot;

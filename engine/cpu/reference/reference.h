@@ -157,8 +157,8 @@ typedef struct cq_reference_kernels {
 // Makes the layout of a scene's reference grids for undeformed positions {n, dim}: grids, and the order of particles on
 // them. The number of chunks may change. CQ_OK, CQ_MEMORY, or an error of a body.
 cq_status cq_reference_layout(struct cq_scene *s, const double *positions);
-// Allocates the arrays of reference grids whose sizes follow from their layout. Slabs of a differentiable scene hold
-// two vector fields: backward the gradients of displacements and of velocities. CQ_OK or CQ_MEMORY.
+// Allocates anew the arrays of reference grids whose sizes follow from their layout. Slabs of differentiable scenes or
+// implicit steps hold two vector fields, as gradients of displacements and of velocities. CQ_OK or CQ_MEMORY.
 cq_status cq_reference_reserve(struct cq_scene *s);
 // Frees the reference grids of a scene.
 void cq_reference_destroy(struct cq_scene *s);
@@ -185,7 +185,7 @@ void cq_reference_pull_cables_adj(struct cq_scene *s, cq_worker *worker, const s
 // particle has left the world, which is looked for if a surface is near the world's edge. step: for s->health.
 cq_status cq_reference_check_surfaces(struct cq_scene *s, cq_worker *worker, int64_t step);
 // Sets s->health to the first particle that shows why a step failed: in the state before it if one is inverted, else in
-// the state after, if one is not finite or has left the world.
+// the state after, if one is not finite or has left the world; to CQ_HEALTH_INVERTED if there is none.
 void cq_reference_find_culprit(struct cq_scene *s);
 // The number of vector fields that the adjoint of forces scatters to nodes: 1, gradients of displacements, or 2, of
 // velocities too, where a material is viscous.
@@ -210,8 +210,8 @@ void cq_carriers_take(struct cq_scene *s, cq_worker *worker, const struct cq_sli
 // the error of the forces between surfaces.
 cq_status cq_carriers_reverse(struct cq_scene *s, cq_worker *worker, const struct cq_step_record *record,
                               int32_t given);
-// Sets s->partial[block] to the box of the spatial grid's cells (base cells of stencils) around a block of reference
-// nodes in the state `in`, or marks there that a node is outside of the world. Sorting needs it.
+// For a block of reference nodes in the state `in`: sets r->node_place, r->node_base (the base cells of their stencils
+// on the spatial grid), and s->partial[block] to the box of these, or marks there that one is outside of the world.
 void cq_carriers_find(struct cq_scene *s, const struct cq_slice *in, int32_t block);
 
 // What the calls of scene.h do for a scene with steps on a reference grid.
@@ -220,13 +220,14 @@ void cq_carriers_find(struct cq_scene *s, const struct cq_slice *in, int32_t blo
 // one, the first order of particles (arrangement), and an empty first state (slice). CQ_OK, CQ_MEMORY, or an error of
 // the layout.
 cq_status cq_reference_begin(struct cq_scene *s);
-// By all workers, after cq_reference_begin: loads the first state from the user's values: particles, then nodes. CQ_OK.
+// By all workers, after cq_reference_begin: loads the first state from the user's values: particles, then nodes; keeps
+// it as r->first if all particles are on reference grids. CQ_OK.
 cq_status cq_reference_load(struct cq_scene *s, cq_worker *worker);
 // By one worker, in place of loading: makes r->first, kept from an earlier rollout with the same values, the scene's
 // present state.
 void cq_reference_begin_again(struct cq_scene *s);
 // Copies what prepare() computes for reference grids, places, weights and masses, from another scene, `from`, with the
-// same particles, constants and F at rest.
+// same particles, constants and F at rest. Releases r->first of s.
 void cq_reference_copy(struct cq_scene *s, const struct cq_scene *from);
 // By all workers: runs the engine steps of one control step on reference grids, after its actuation is loaded. records
 // {substeps}: NULL, or takes what the adjoint needs. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE, which leaves s->health.
@@ -234,9 +235,10 @@ cq_status cq_reference_advance(struct cq_scene *s, cq_worker *worker, struct cq_
 // By all workers: reverses the recorded engine steps of a control step, the last first. records {substeps}. CQ_OK, or
 // the error of a step's adjoint.
 cq_status cq_reference_reverse(struct cq_scene *s, cq_worker *worker, const struct cq_step_record *records);
-// By one worker, before a backward pass: sets the adjoint of the nodes and the gradients on reference grids to zero.
+// By one worker, before a backward pass: sets the adjoint of the nodes and the gradients on reference grids to zero;
+// r->started to 1 where gradients of F at rest are wanted.
 void cq_reference_begin_adjoint(struct cq_scene *s);
-// By all workers: adds the gradients of particles that readouts have left in s->adj to the adjoint of the nodes.
+// By all workers: adds to the adjoint of nodes the gradients of particles that readouts left in s->adj; clears these.
 void cq_reference_settle_adjoint(struct cq_scene *s, cq_worker *worker);
 // By all workers, at the end of the backward pass, at the first state: turns adjoints into the user's gradients, but
 // for those of walls and gravity.

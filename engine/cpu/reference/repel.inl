@@ -42,7 +42,7 @@ static int near_pair(const cq_scene *s, const cq_slice *in, const int32_t k, int
 }
 
 // (E117, E120) Sets r->push to the forces between surfaces that are near in the state `in`, and r->meet to the indices
-// in r->rim of two nodes whose surfaces are inside of each other, -1 if there are none. CQ_OK or CQ_MEMORY.
+// in r->rim of two nodes whose surfaces are inside of each other, where it stops, or -1. CQ_OK or CQ_MEMORY.
 static cq_status repel(cq_scene *s, const cq_slice *in) {
   cq_reference *r = &s->reference;
   const cq_status status = place_rims(s, in);

@@ -303,7 +303,7 @@ CQ_INLINE void both_give(const Real value[2], const Real slope[2], Real node[3])
   node[2] = ends - apart;
 }
 // Sets node to the gradients of three nodes in a line, from those of the values at the lower [0] and the upper [1]
-// particle: the adjoint of both_values.
+// particle: the adjoint of both_values, without its factor.
 CQ_INLINE void both_give_value(const Real value[2], Real node[3]) {
   const Real sum = value[0] + value[1], by = (real)0.8 * (value[0] - value[1]);
   node[0] = sum + by;
@@ -318,7 +318,7 @@ typedef struct {
 } Across;
 
 // Sets out to a vector field around cells with a lattice of particles, two along each axis, summed along the first axis
-// for the lower and the upper one: values and slopes. data: its components, {dim, nodes}; whole: is_whole.
+// for the lower and the upper one: values and slopes, without factors. data {dim, nodes}: components; whole: is_whole.
 CQ_INLINE void across_load_as(const Cells *c, const int whole, const real *data, Across *out) {
   CQ_ROLL for (int i = 0; i < CQ_DIM; i++) {
     const real *at = nodes_of(c->s, data, i) + c->node;
@@ -337,7 +337,7 @@ CQ_INLINE void across_load_as(const Cells *c, const int whole, const real *data,
 }
 
 // Sets out to a vector field around cells with a lattice of particles, two along each axis, summed along the first axis
-// for the lower and the upper one: values and slopes. data: its components, {dim, nodes}.
+// for the lower and the upper one: values and slopes, without factors. data: its components, {dim, nodes}.
 CQ_INLINE void across_load(const Cells *c, const real *data, Across *out) {
   if (is_whole(c)) across_load_as(c, 1, data, out);
   else across_load_as(c, 0, data, out);
@@ -369,9 +369,9 @@ typedef struct {
   Real n[CQ_DIM][3][SECONDS], slope[CQ_DIM][LAST][3][SECONDS];
 } Along;
 
-// Sets out to values and slopes of a field that is summed along all axes but the last, for the lower (q 0) or the upper
-// (q 1) of two particles along the first axis. In 3D it sums along the second axis, for both particles; in 2D it
-// copies.
+// Sets out to values and slopes, without their factors, of a field that is summed along all axes but the last, for the
+// lower (q 0) or the upper (q 1) of two particles along the first axis. In 3D it sums along the second axis, for both
+// particles; in 2D it copies.
 CQ_INLINE void along_load(const Across *a, const int q, Along *out) {
   CQ_ROLL for (int i = 0; i < CQ_DIM; i++) CQ_UNROLL for (int k = 0; k < 3; k++) {
 #if CQ_DIM == 3
@@ -428,7 +428,7 @@ CQ_INLINE void values_at(const Along *a, const int r, Real value[2][CQ_DIM]) {
   }
 }
 
-// Adjoint of slopes_at: sets the gradients in a for particle r along the second axis, from those of slopes.
+// Adjoint of slopes_at: sets gradients in a for particle r along the second axis, from those of slopes. Same factor.
 CQ_INLINE void slopes_give(Along *a, const int r, const real factor, const Real slope[2][CQ_DIM][CQ_DIM]) {
   const Real none[2] = {r_set((real)0), r_set((real)0)};
   EACH(i) {

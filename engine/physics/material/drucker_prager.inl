@@ -79,8 +79,8 @@ CQ_RARE void sand_flow(const MaterialPoint *at, const Hencky *h, SandYield *y, F
   flow->over = r_pick(y->excess, one, r_pick(y->cone, one, at->internal[0]));
 }
 
-// Adds to the gradients of angle, cohesion, mu and lambda in grad->c, from the gradients of b (grad_excess), of A
-// (grad_slope) and of the strain at the tip of the cone (grad_tip).
+// Adds to the gradients of angle, cohesion, lambda and mu (through y->stiffness alone) in grad->c, from the gradients
+// of y->excess (grad_excess), y->slope (grad_slope) and the sum of the strains at the tip of the cone (grad_tip).
 CQ_INLINE void sand_yield_grad(const MaterialPoint *at, MaterialPoint *grad, const SandYield *y, const Real grad_excess,
                               const Real grad_slope, const Real grad_tip) {
   const Real cohesion = at->c[SAND_COHESION], per = grad_tip / (y->stiffness * y->sine),

@@ -33,7 +33,7 @@ CQ_INLINE Real hencky_apart(const Hencky *h, const int i, const int j) {
 
 // ---- elasticity -----------------------------------------------------------------------------------------------------
 
-// (E45) The energy density psi = mu sum_i e_i^2 + lambda/2 (sum_i e_i)^2.
+// (E45) The energy density psi = mu sum_i e_i^2 + lambda/2 (sum_i e_i)^2, e_i = log s_i, s the singular values of F.
 CQ_INLINE Real hencky_energy(const MaterialPoint *at) {
   Hencky h;
   hencky_of(at->f, &h);
@@ -42,7 +42,7 @@ CQ_INLINE Real hencky_energy(const MaterialPoint *at) {
   return at->c[LAME_MU] * squares + (real)0.5 * at->c[LAME_LAMBDA] * h.sum * h.sum;
 }
 
-// (E45) Sets p to P = U diag(h_i / s_i) V^T, h_i = 2 mu e_i + lambda sum_j e_j.
+// (E45) Sets p to P = U diag(h_i / s_i) V^T, h_i = 2 mu e_i + lambda sum_j e_j, e_i = log s_i.
 CQ_INLINE void hencky_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   Hencky h;
   Real g[CQ_DIM];
@@ -131,8 +131,8 @@ CQ_RARE void flow_update(MaterialPoint *at, const Hencky *h, const Flow *flow) {
   EACH(i) EACH(j) at->f[i][j] = r_pick(flow->over, f[i][j], at->f[i][j]);
 }
 
-// Second half of the adjoint of a flow. grad_f: on entry the gradient of F after the flow, on return of F before it.
-// grad: the gradients that flow_grad and the law have set.
+// Second half of the adjoint of a flow. grad_f: on entry the gradient of F after the flow, on return of F before it,
+// the same where flow->over <= 0. grad: its strain, which flow_grad and the law have set, is read.
 CQ_RARE void flow_update_adj(const Hencky *h, const Flow *flow, const FlowGrad *grad, Real grad_f[CQ_DIM][CQ_DIM]) {
   SingularSlopes slopes;
   Real strain[CQ_DIM], along[CQ_DIM], pairs[CQ_DIM][CQ_DIM], own[CQ_DIM][CQ_DIM];

@@ -13,7 +13,7 @@ CQ_INLINE Real maxwell_rise(const MaterialPoint *at, const int k, Real *half) {
 }
 
 // (E105) Sets rest to R = sum_k e_k Q_k - b S, the part of the branches' overstress that does not depend on the end of
-// the step; returns b = sum_k g_k beta_k.
+// the step: Q_k and S = S_iso of its start, in at->internal; returns b = sum_k g_k beta_k (maxwell_rise).
 CQ_INLINE Real maxwell_rest(const MaterialPoint *at, Real rest[CQ_DIM][CQ_DIM]) {
   Real sum = at->f[0][0] * (real)0;
   EACH(i) EACH(j) rest[i][j] = sum;

@@ -152,7 +152,8 @@ end
 
 -- ---- the engine -----------------------------------------------------------------------------------------------------
 
--- Raises an error if points of a cable are far apart: it is straight between them, and would cut across the body.
+-- Raises an error if neighbouring points of a cable, neither an anchor, are far apart at rest: it is straight between
+-- them, and would cut across the body.
 local function check_gaps(robot, one, dx)
   local gap = one.actuator.gap or GAP * dx
   for k = 2, #one.points do

@@ -38,7 +38,7 @@ end
 
 -- Moving least-squares weights, with the sum 1, of particles near a corner. places: the vectors d from the corner to
 -- each, in units of the search radius. Weight of a particle: phi (1, d) . M^-1 (1, 0), M the sum of phi (1, d) (1,
--- d)^T. Returns nil if the places do not span the space and ridge, which is added to M, is 0.
+-- d)^T. Returns nil without places, or if they do not span the space and ridge, which is added to M, is 0.
 local function weights_at(places, dim, ridge)
   local m, phi = {}, {}
   for i = 1, dim + 1 do
@@ -95,7 +95,7 @@ end
 
 ---The surface of a chamber, from the particles that carry its corners.
 ---@param list { particle: integer[], weight: number[] }[]     of each corner; particles from 0
----@param face integer[]       flat, from 1
+---@param face integer[]       numbers of dim corners for each face, flat, from 1
 ---@return table      carriers: the list; face; index: all particles that carry corners, from 0; matrix: sparse
 ---  {corners, particles of index}, from coordinates of particles to those of corners
 function chamber.of(list, face)
@@ -125,8 +125,8 @@ function chamber.bind(robot, walls)
   return chamber.of(carriers(robot, walls.corner, size), walls.face)
 end
 
----Fills the engine's struct of a chamber. Returns the arrays to which the struct points: the caller keeps them as long
----as the struct.
+---Fills the engine's struct of a chamber, but for its actuator. Returns the arrays to which the struct points: the
+---caller keeps them as long as the struct.
 ---@param self table    of chamber.of
 ---@param to ffi.cdata*       cq_chamber
 ---@param first integer       number in the world of the robot's first particle, from 0

@@ -54,7 +54,7 @@ local kinds = {
   glb = true, html = true,
 }
 
----Removes temporary files of killed processes from a folder.
+---Removes temporary files of killed processes from a folder; only of the endings that runs write.
 ---@param folder string
 ---@param begins? string      only names that begin so
 function atomic_file.sweep(folder, begins)

@@ -36,7 +36,7 @@ function colour.list(list)
   return out
 end
 
----A colour of red, green, blue and opacity in 0..255 as the engine's number 0xRRGGBBAA.
+---A colour of red, green, blue and opacity in 0..255 (the opacity 255 unless given) as the engine's number 0xRRGGBBAA.
 ---@return number
 function colour.pack(r, g, b, a)
   -- x rounded and clamped to 0..255.

@@ -21,7 +21,7 @@ end
 ---Wraps methods of a class in place, so that a call with a dot instead of a colon is an error that says so.
 ---@param class table      with a __name
 ---@param word string      an object of the class as users write it: "run" in run:render
----@param names? string[]  of its methods; all of its functions unless given
+---@param names? string[]  of its methods; all of its functions but metamethods unless given
 function method.guard(class, word, names)
   if not names then
     names = {}

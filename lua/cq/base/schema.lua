@@ -105,7 +105,7 @@ schema.suggest = text.suggest
 -- ---- checkers -------------------------------------------------------------------------------------------------------
 
 -- Makes a cq.Checker. label: what is allowed, for errors; cats: its LuaCATS type; check(value): is it allowed, and if
--- not, perhaps more about the value, for the error.
+-- not, perhaps a text about the value for the error, and true where this stands in the place of the value.
 local function checker(options, label, cats, check)
   return {
     label = label, cats = cats, check = check,
@@ -325,7 +325,7 @@ function schema.same_size(name, first, a, second, b)
   schema.fail("%s: %s has %s and %s has %d", name, first, text.count(#a, "component"), second, #b)
 end
 
----Why a table that was read from a file does not fit the fields, in words; nil if it fits.
+---Why a table that was read from a file does not fit the fields, in words; nil if it fits. It may have further fields.
 ---@param fields table<string, cq.Checker>
 ---@param value any
 ---@return string?

@@ -24,7 +24,7 @@ function script.misuse(format, ...)
   error({ misuse = format:format(...) }, 0)
 end
 
----A sorted list of the program's subcommands, which a path may have been meant for.
+---A sorted list of the names of the program's subcommands.
 ---@return string[]
 function script.commands()
   local names = {}
@@ -42,8 +42,8 @@ function script.require(path)
     text.suggestion(path, script.commands()))
 end
 
----Loads a script file, and makes it the current script; nil and a sentence where it is no Lua. A path that is no file
----ends the program.
+---Loads a script file, and makes it the current script, with the global `arg`; require finds Lua files beside it from
+---then on. nil and a sentence where it is no Lua. A path that is no file ends the program.
 ---@param path string
 ---@param words string[]      its arguments
 ---@return function? chunk, string? problem

@@ -105,8 +105,8 @@ local function floating(case)
 end
 
 -- Times a case that has no function `time` of its own: rollouts of the engine without observer, controller and loss.
--- Returns { particles, precision, engine, device, law, cells, steps, timers, and lists of seconds forward, backward,
--- and phases }. steps: engine steps, nil for the case's.
+-- Returns { particles, precision, engine, device, law, cells, steps, timers, lists of seconds forward and backward, and
+-- phases: seconds by phase in all repetitions }. steps: engine steps, nil for the case's.
 local function block(case, steps, repeats)
   local substeps = case.substeps or SUBSTEPS
   local world, velocity = (case.across and floating or falling)(case)

@@ -39,8 +39,8 @@ local function replayed(folder)
   is.fail("cqlua robust: the script of %s has optimized no experiment of that folder", folder)
 end
 
--- Three values for a robot of the zoo: the saved run, its objective, which is its figure, and the folder for files,
--- which is made.
+-- Three values for a robot of the zoo: the saved run, its objective, which is its figure as a loss, and the folder for
+-- files, which is made.
 local function of_zoo(name)
   local zoo = require "cq.zoo"
   local entry = zoo.entry(name)

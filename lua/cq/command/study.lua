@@ -49,8 +49,9 @@ local function tell_idle_pruner(study, store, counts)
     .. " does", tostring(study.pruner), name, name)
 end
 
--- Works on a store of trials until none is left. Returns how that ended, "finished", "stopped" or "interrupted", the
--- counts of trials by state, and lines on their results. Closes the store.
+-- Works on a store of trials until none is left; first takes back an order to stop, unless `launch` started this
+-- worker. Returns how that ended, "finished", "stopped" or "interrupted", the counts of trials by state, and lines on
+-- their results. Closes the store.
 local function work(session, store, options)
   local runners = require "cq.study.runner"
   -- one who starts a worker by hand takes back that all were to stop

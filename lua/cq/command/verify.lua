@@ -33,8 +33,8 @@ local function load_cases(folder)
   return cases
 end
 
--- A list of the cases that the command line names, or all; quick ones with --quick. Ends the program, as after wrong
--- use, for an unknown name.
+-- A list of the cases that the command line names; else all, or with --quick the quick ones. Ends the program, as after
+-- wrong use, for an unknown name.
 local function chosen(all, words, quick)
   local names, by_name, list = {}, {}, {}
   for k, case in ipairs(all) do names[k], by_name[case.name] = case.name, case end
@@ -52,8 +52,8 @@ local function chosen(all, words, quick)
   return list
 end
 
--- The commit that the program was built from, as text, with + where sources were changed since; "unknown" outside of
--- git.
+-- The present commit of the source tree that the program runs from, as text, with + where its sources are changed;
+-- "unknown" outside of git.
 local function commit()
   local at = "git -C '" .. host.root:gsub("'", "'\\''") .. "' "
   local name = first_line(at .. "rev-parse --short=10 HEAD")

@@ -25,8 +25,8 @@ local function own_value(value, shape, what)
   return T.param(tensor, tensor.bounds)
 end
 
----Drawn parameters, with the user's `init` in place of those that it names. Errors: a name or a shape that the
----controller lacks.
+---Drawn parameters, with the user's `init` in place of those that it names; warns as controller:with does. Errors: a
+---name or a shape that the controller lacks.
 ---@param self cq.Controller
 ---@param params table<string, cq.Tensor>    changed in place
 ---@return table<string, cq.Tensor> params

@@ -33,7 +33,7 @@ return function(Sum)
     self:collect()
   end
 
-  -- The parts' parameters as one table, once all of them are made.
+  -- Sets self.params, if it is nil, to the parts' parameters by their names, once all of them are made.
   function Sum:collect()
     if self.params then return end
     local params, made = {}, true
@@ -64,7 +64,7 @@ return function(Sum)
     return sum:clamp(-1, 1), next(after) and after or nil
   end
 
-  -- The same sum with other parameters for the parts that are named.
+  -- The same sum with other parameters for the parts that are named; its own params are then those given alone.
   function Sum:with(params)
     self.require_params(params)
     local parts = tables.merged(self.parts)
@@ -81,7 +81,7 @@ return function(Sum)
   end
 
   ---@internal
-  ---The same sum with one part replaced; the parameters of the others stay.
+  ---The same sum with one part replaced; its table of parameters stays that of this one.
   ---@param name string
   ---@param part cq.Controller
   ---@return cq.Controller

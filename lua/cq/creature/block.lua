@@ -9,7 +9,7 @@ local COUNT = 8              -- particles along each side of a block, unless the
 local count_of, spacing_of = is.integer { min = 1, optional = true }, is.number { above = 0, optional = true }
 
 -- A function block_of(part, at, size) that makes the blocks of a creature, cq.Shapes with the same number of particles
--- along a side. name: of the creature; def: its fields.
+-- along a side, or the same spacing. part: the block's name; name: of the creature; def: its fields.
 local function filler(name, def)
   local count, spacing = body.fineness(name, def, COUNT)
   return function(part, at, size) return body.block(part, at, size, count, spacing) end

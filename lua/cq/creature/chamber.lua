@@ -28,7 +28,7 @@ local AXES = { "x", "y", "z" }
 local SIDES = { x = { "back", "fore" }, y = { "low", "high" }, z = { "left", "right" } }
 
 -- A list {dim} of how many chambers a part is cut into along each axis, from the user's counts by axis, as { x = 2, z =
--- 2 }; without these 2 along x and z, 1 along y.
+-- 2 }, 1 along an axis that they leave out; without these 2 along x and z, 1 along y.
 local function split_of(given, dim, what)
   local out = { 1, 1, dim == 3 and 1 or nil }
   if not given then
@@ -59,8 +59,8 @@ local function bottom_of(sample, def)
   return out
 end
 
--- The connected pieces of a list of particles, lists in the order of their first coordinate. Two particles are
--- connected where their cells, on a grid 1.5 times as coarse as their spacing, touch.
+-- The connected pieces of a list of particles, lists in the order of their least x. Two particles are connected where
+-- their cells, on a grid 1.5 times as coarse as their spacing, are one or touch, if only at a corner.
 local function pieces_of(sample, list)
   local x, dim, of, names, first = sample.position:data(), sample.dim, {}, {}, {}
   local size = 1.5 * sample.volume:get(1) ^ (1 / dim)
@@ -123,7 +123,8 @@ local function slot_of(value, low, high, count, gap)
 end
 
 -- Cuts a list of particles, and appends the names of its parts to out.names and their particles to out.groups: back to
--- fore, low to high, left to right. def: { split, gap, what }. Errors: a part without particles.
+-- fore, low to high, left to right. def: { split, gap, what }; prefix: before each name, or nil. Errors: a part without
+-- particles.
 local function cut(sample, list, def, prefix, out)
   local x, dim, split = sample.position:data(), sample.dim, def.split
   local low, high = bounds_of(sample, list)

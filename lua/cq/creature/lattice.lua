@@ -4,7 +4,7 @@ local tables = require "cq.base.tables"
 local lattice = {}
 
 -- Calls visit(counts, cost) for every way to fill blocks of these sizes by whole numbers of cells near a spacing; cost:
--- how far these cells are from equal squares.
+-- how far these cells are from equal squares. counts is one table for all calls: copy it.
 local function each_way(sizes, spacing, visit)
   local counts = {}
   -- Visits every choice of particle counts near size / spacing, along axis d of block `part` and all axes that follow.
@@ -55,7 +55,7 @@ function lattice.spacing(shape, particles)
     longest, box = math.max(longest, extent), box * extent
   end
   local best, least = nil, math.huge
-  -- samples with n particles along the longest side, and keeps n if the number of particles is nearer to the wanted one
+  -- Samples with n particles along the longest side, and returns how many there are; keeps n if that is nearest so far.
   local function try(n)
     local count = shape:sample({ spacing = longest / n }).count
     local miss = math.abs(count - particles)

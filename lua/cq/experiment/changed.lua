@@ -39,7 +39,7 @@ function changed.fields(fields)
   return fields
 end
 
--- The number of control steps of a rollout: by steps or duration, else the experiment's. Errors: both are given.
+-- The number of control steps of a rollout: by steps or duration, else over the experiment's time. Errors: both.
 local function steps_in(run, def, world, what)
   if def.steps and def.duration then is.fail("%s: give either duration or steps, not both", what) end
   if def.steps then return def.steps end
@@ -47,7 +47,7 @@ local function steps_in(run, def, world, what)
   return control_steps(def.duration or run.steps * run.world.control_dt, world, what .. ": duration")
 end
 
--- Is the robot one of a world's, or a variant of one (robot:with)?
+-- Is the robot one of a world's, a variant of one (robot:with), or what one of them is a variant of?
 local function is_of(robot, world)
   for _, own in ipairs(world.robots) do
     if robot:descends_from(own) or own:descends_from(robot) then return true end
@@ -81,7 +81,8 @@ local function world_and_robot(run, body, params, world)
   return with_first(world, own:subset(body.particles):with_values_of(body.robot))
 end
 
----World and robot of a rollout of an experiment, with the user's changes (`def`) and a table of parameters.
+---World and robot of a rollout of an experiment, with the user's changes (`def`) and a table of parameters. In another
+---world its first robot takes the values that are trained; a robot that is none of the world's takes the first's place.
 ---Errors: a body and a robot; a body of another design, or that does not stand in the world; values of particles that
 ---the robot cannot take.
 ---@param run cq.Experiment
@@ -103,7 +104,8 @@ function changed.place(run, def, params)
   return world, trainables.apply(robot:with_values_of(run:valued(params)), run.apply, params.named)
 end
 
----The number of control steps of a rollout: by steps or duration of the changes, else the experiment's. Errors: both.
+---The number of control steps of a rollout: by steps or duration of the changes, else over the experiment's time.
+---Errors: both.
 ---@param run cq.Experiment
 ---@param def run.changes.def
 ---@param what string           for errors

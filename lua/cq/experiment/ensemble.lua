@@ -99,7 +99,7 @@ function ensemble.with_reduce(own, reduce, what)
   return out
 end
 
----The variants of a stage: its own, none where it says false, else the experiment's.
+---The variants of a stage, with its `reduce` if given: its own, none where it says false, else the experiment's.
 ---@param run cq.Experiment
 ---@param stage cq.Plan.stage.def
 ---@return table?               as from of
@@ -171,8 +171,8 @@ local function require_constraints(run, other)
   end
 end
 
--- The random generator of variant k at an iteration. Its seed does not depend on the number of variants. own: the
--- ensemble.
+-- The random generator of variant k at an iteration, the same at each for fixed variants. Its seed does not depend on
+-- the number of variants. own: the ensemble.
 local function generator_of(own, k, iteration)
   local seed = option.program.seed or 0
   return random { seed = (seed % ITERATIONS * ITERATIONS + (own.fixed and 0 or iteration)) * MOST + k - 1 }
@@ -258,7 +258,7 @@ local function weighted(list, weights)
 end
 
 -- The value of a constraint over all variants, from the list of its values in each. An upper limit is reduced as the
--- loss is: larger is worse.
+-- loss is, since larger is worse; one with `equal` is the mean.
 local function reduced_constraint(c, list, reduce)
   return weighted(list, weights_of(c.equal and "mean" or reduce, list))
 end
@@ -298,6 +298,7 @@ end
 -- Simulates variants by their rollout definitions. Returns a table of rollouts by position in defs, without variants
 -- that cannot begin, and a list of the rollouts to be released: a batch is released as a whole. numbers: the k of each
 -- variant in defs. Where a batch cannot begin, each of its variants is simulated alone, to find the one at fault.
+-- Errors: a simulation that fails later, with the number of its variant.
 local function rollouts(own, iteration, defs, numbers)
   local rolls, wholes = {}, {}
   -- Simulates the i-th variant by itself into rolls[i], with its rollout added to wholes; neither where it cannot

@@ -78,7 +78,8 @@ local function merged(own, given, path, what)
   return out
 end
 
----The parameters of an evaluation: those that the user gives, or the best, last or initial ones of the run.
+---The parameters of an evaluation: the best of the run, the last, or those that the user gives, with the best in the
+---place of what a table leaves out. The best are the present ones before there are any.
 ---@param run cq.Experiment
 ---@param given "best"|"last"|table|cq.Tensor
 ---@param what string        for errors

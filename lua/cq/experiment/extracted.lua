@@ -28,7 +28,7 @@ function extracted.result(run, params)
   return body
 end
 
----Raises an error if a body was not extracted from the experiment's design.
+---Raises an error if the experiment has no design, or if the body's design is for another world than the experiment's.
 ---@param run cq.Experiment
 ---@param body cq.Topology.Body
 ---@param what string         for the sentence

@@ -48,9 +48,9 @@ local function smooth(x, half)
 end
 
 -- The force of each wall over a run, for arrows and curves: { force {steps, walls, dim}, at {steps, walls, dim} the
--- centre of pressure, touched {steps, walls} the size of the normal impulse }; nil without walls. All three are means
--- over the control steps within WINDOW of the run before and after each. Centres are weighted by the size of the
--- normal impulse, whether the wall pushes or pulls.
+-- centre of pressure, touched {steps, walls} the size of the normal impulse }; nil without walls, or if no contact was
+-- read. All three are means over the control steps within WINDOW of the run before and after each. Centres are weighted
+-- by the size of the normal impulse, whether the wall pushes or pulls.
 function figures.forces(roll)
   local contact = roll.contact
   if not contact or not contact.impulse then return nil end
@@ -65,7 +65,7 @@ end
 
 -- Arrows for the force of each wall after a control step, at its centre of pressure; where a wall pushes at one end and
 -- pulls at the other, that centre may be anywhere, and the arrow begins beside the bodies. Returns a function of a
--- state, which gives places and vectors {walls, dim}.
+-- state, which gives places and vectors {k, dim} of the walls that are touched; one zero vector where none is.
 function figures.arrows_of(found, world)
   return function(state)
     local at, vector, sides = {}, {}, nil
@@ -83,8 +83,8 @@ end
 
 local axes = { "x", "y", "z" }
 
--- The panel of forces on walls over time, a canvas: a curve for each wall and axis along which there is any force.
--- found: what figures.forces returns; size: { width, height } [pixel].
+-- The panel of forces of walls over time, a canvas: a curve for each wall and axis along which the force exceeds a
+-- thousandth of the largest. found: what figures.forces returns; size: { width, height } [pixel].
 local function force_panel(found, world, size)
   local most = found.force:abs():max():item()
   local series, time = {}, (T.arange(1, found.force:size(1)) * world.control_dt):totable()
@@ -116,7 +116,7 @@ local function actuators_of(signals)
   return names
 end
 
--- Opacity by density. In 3D densities above one half are opaque, since nothing could be seen through a soft body.
+-- Opacity by density. In 3D, if any is above one half, those are opaque and others clear: a soft body hides all within.
 local function opacity_of(density, dim)
   local solid = density:greater(0.5)
   return dim == 3 and solid:sum():item() > 0 and solid or density

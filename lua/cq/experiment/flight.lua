@@ -36,7 +36,7 @@ end
 
 -- Simulates again up to the failure: { problem: its sentence, first: control step of the first kept state, states: the
 -- last ones (state_of), signals {steps, signals} of the control steps from there on, before {first, signals} those
--- until then or nil }; nil: the simulation did not fail this time.
+-- until then or nil }; nil: it did not fail this time, or before its first state.
 local function fly(experiment)
   local states, last, most = {}, nil, nil
   local fine, problem = pcall(T.tape.pause, experiment.rollout, experiment, experiment.params, {
@@ -58,11 +58,11 @@ local function fly(experiment)
     signals = signals(first, last.step), before = first > 0 and signals(0, first - 1) or nil }
 end
 
----When a simulation has failed: runs it again and saves its last states in the run's folder. Other errors are passed
----over, and an error in here never hides the first one.
+---When a simulation has failed: runs it again, of several scenes one after another until one fails, and saves its last
+---states in the run's folder. Other errors are passed over, and an error in here never hides the first one.
 ---@param folder cq.Run
 ---@param experiment cq.Experiment
----@param problem any
+---@param problem any         that was raised
 function flight.record(folder, experiment, problem)
   if option.program.follows or not tostring(problem):find("the simulation failed at", 1, true) then return end
   local fine, why = pcall(function()

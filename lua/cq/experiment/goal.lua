@@ -15,8 +15,8 @@ local spec = is.define("cq.Experiment: goal", {
   velocity_weight = is.number { min = 0, default = 0 },
 }, nil, is.renamed { rest = "velocity_weight" })
 
----Checks the goal of an objective: a place inside of the world, for particles that exist. Returns it with defaults, and
----the place as a tensor. Errors: no `of`; a place outside of the world or of another dimension.
+---Checks the goal of an objective: a place inside of the world, for particles that exist. Returns it with defaults and,
+---as its field `tensor`, the place. Errors: no `of`; a place outside of the world or of another dimension.
 ---@param given cq.Experiment.goal.def
 ---@param world cq.World
 ---@return table
@@ -41,7 +41,7 @@ function goal.check(given, world)
 end
 
 ---The cost of a state: the squared distance of the particles' mean position from the goal, plus velocity_weight times
----their mean |v|^2.
+---their mean |v|^2. Means weigh as the rollout says: by mass, particle or volume.
 ---@param def table         from check
 ---@param state cq.State
 ---@return cq.Tensor        one number

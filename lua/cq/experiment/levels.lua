@@ -73,8 +73,8 @@ function levels.finer(run, factor)
   return levels.of(run.family or run, level)
 end
 
----Gives the user's experiment all fields of the experiment of a level. Called at the end of a plan, with the level of
----its last stage.
+---Gives the user's experiment all fields of the experiment of a level, and forgets those of other levels. Called at the
+---end of a plan, with the level of its last stage.
 ---@param run cq.Experiment
 ---@param level table
 function levels.become(run, level)
@@ -98,8 +98,9 @@ function levels.is_changed(run)
   return false
 end
 
----Initial parameters of a further start of a multi-start plan, drawn by its seed. Errors: the experiment was not made
----by a function and has no design, so that nothing would be drawn.
+---Initial parameters of a further start of a multi-start plan, drawn by its seed: of a new experiment by the user's
+---function, or a copy of `first` with the design's variables drawn. Errors: the experiment was not made by a function
+---and has no design, so that nothing would be drawn.
 ---@param run cq.Experiment      the user's
 ---@param level table
 ---@param seed integer

@@ -3,8 +3,8 @@ local constrained = require "cq.experiment.constrained"
 local ensemble = require "cq.experiment.ensemble"
 local passive = require "cq.experiment.passive"
 
--- The loss and the constraints of an experiment at its present parameters, as tensors by name, and the rollout they are
--- from.
+-- The objective and the constraints of an experiment with the parameters `params`, as tensors by name, and the rollout
+-- that they are from. steps: nil for the experiment's.
 local function of_one(run, params, steps)
   local roll = run:rollout(params, { steps = steps })
   roll.on_reversed = run.on_reversed

@@ -84,7 +84,7 @@ local parts = {
 -- what is of control steps is 0 of none
 local of_steps = { running = true, effort = true, work = true }
 
----The objective of a rollout, and the parts that it sums.
+---The objective of a rollout, and the parts that it sums; of no control steps running, effort and work are 0.
 ---@param def cq.Experiment.objective.def
 ---@param roll cq.Rollout
 ---@return cq.Tensor loss     one number

@@ -107,8 +107,8 @@ local function check(run, plan)
 end
 
 -- Opens or resumes the folder of a run and returns it (cq.Run). Checks first whether the saved state fits the plan, so
--- that a refused run changes nothing. from: name of the stage to repeat, or nil. def: fields of cq.Run, completed in
--- place.
+-- that a refused run changes nothing, and gives the plan the settings of a fork. run: the experiment; from: name of the
+-- stage to repeat, or nil; def: fields of cq.Run, completed in place.
 local function open(run, plan, def, from)
   local folder, before = def.folder or runs.default_folder(), nil
   if from then

@@ -142,8 +142,7 @@ end
 
 -- ---- what an iteration has ------------------------------------------------------------------------------------------
 
--- Sets the optimizer's learning rate; of an augmented Lagrangian the inner rate too, by the factor that it has reduced
--- it.
+-- Sets the optimizer's learning rate; of an augmented Lagrangian the inner rate too, in the same ratio as before.
 local function set_rate(optimizer, rate)
   local inner = optimizer.inner
   if not (type(inner) == "table" and inner.rule) then
@@ -183,8 +182,8 @@ function options.keep(run)
   end
 end
 
----Clears the options of earlier stages from an experiment when a stage begins: no decay of the adjoint, the design as
----the user made it.
+---Clears what options of earlier stages have set in an experiment when a stage begins: values of rollouts, the passive
+---weight and the design, which is again as the user made it. Sets run.in_stage.
 ---@param run cq.Experiment
 ---@param stage cq.Plan.stage.def
 function options.begin(run, stage)
@@ -219,8 +218,8 @@ local function set_limits(self, limits, i)
   return changed
 end
 
--- Sets run.design to the user's design with this iteration's options of the design, such as sharpness and filter
--- radius; to the user's design itself if there are none.
+-- Sets run.design, and that of an extracted body, to the stage's design (self.design) with this iteration's options,
+-- such as sharpness and filter radius; to the stage's design itself if there are none.
 local function set_design(self)
   local changes, run = {}, self.run
   for name, place in pairs(of_design) do

@@ -16,7 +16,7 @@ local function without_pulses(params, density)
   return out
 end
 
----The loss of the body without any signal.
+---The loss of the body without any signal, and its rollout, which the caller releases.
 ---@param run cq.Experiment      with a design
 ---@param params table
 ---@param steps? integer         the experiment's unless given
@@ -71,7 +71,8 @@ local function gain_over_block(run, params, steps)
 end
 
 ---The stage's passive_weight times the gain, at least 0, of the body without signals over the solid block; nil where
----the stage has no weight. Its rollout is reversed at once, so that it takes no memory beside the objective's rollout.
+---the stage has no weight. Its rollout is reversed at once, so that it takes no memory beside the objective's rollout;
+---the block's loss has no gradient.
 ---@param run cq.Experiment
 ---@param params table
 ---@param steps? integer

@@ -44,7 +44,8 @@ local Recover = {}
 Recover.__index = Recover
 
 -- After an evaluation: prints how it succeeded where it failed at first, by a skipped update, halved updates or more
--- substeps, and notes that in self.told. Restarts an optimizer whose update was skipped.
+-- substeps, and notes that in self.told. Restarts an optimizer whose update was skipped; calls self.changed where there
+-- are more substeps. state: as in `attempt`.
 local function tell(self, state)
   self.skipped = state.skipped and (self.skipped or 0) + 1 or 0
   if state.skipped then
@@ -111,9 +112,9 @@ local function attempt(self, evaluate, params, state, fine, ...)
 end
 
 ---Returns evaluate(params). Where the simulation fails, tries again with halved updates of params, then with more
----substeps.
+---substeps, then without the update. Errors: any other one at once; the simulation's own where nothing helps.
 ---@param evaluate fun(params: any): ...
----@param params any     changed where it must be
+---@param params any     changed in place where it must be
 ---@return any ...
 function Recover:evaluate(evaluate, params)
   self.told = nil

@@ -239,8 +239,8 @@ local function scene_of(state, options, size)
   }
 end
 
--- Height over width of the region that 2D bodies cover at some moments. moments: what `moment` returns. Places that are
--- not finite are left out.
+-- 1.25 times the height over the width of the region that 2D bodies cover at some moments. moments: what `moment`
+-- returns. Places that are not finite are left out.
 local function aspect_of(moments)
   local lower, upper = { math.huge, math.huge }, { -math.huge, -math.huge }
   for _, one in ipairs(moments) do
@@ -256,8 +256,8 @@ end
 
 local LOWEST = 64                 -- [pixel] that a picture may be high
 
--- The height of a picture of this width that shows all bodies at these moments [pixel]; nil: leave it to the scene.
--- least: smallest height over width.
+-- The height of a picture of this width that shows all bodies at these moments [pixel]. least: smallest height over
+-- width, 0.36 for nil. In 3D three quarters of the width; without `least` nil, which leaves it to the scene.
 local function height_of(world, moments, width, least)
   if world.dim == 3 then return least and math.max(LOWEST, math.floor(width * 3 / 8) * 2) or nil end
   local share = math.min(math.max(aspect_of(moments), least or 0.36), 0.75)
@@ -313,7 +313,7 @@ local function width_of(one)
   return (x:max() - x:min()):item()
 end
 
--- Do the bodies move so far between consecutive moments that they can stand side by side in one picture?
+-- Do the bodies move so far along x between consecutive moments that they can stand side by side in one picture?
 local function go_far(moments)
   for k = 2, #moments do
     local way = (moments[k].position - moments[k - 1].position):mean { 1 }
@@ -358,8 +358,8 @@ local function panels(state, options, moments)
   return sheet
 end
 
--- A canvas of one moment, or of several in one picture, where earlier ones are paler. state: any of the rollout; way:
--- centres of the bodies over time, { centre, time } each, for the trail.
+-- A canvas of one moment, or of several in one picture, where earlier ones are paler and lose their arrows, in place.
+-- state: any of the rollout; way: centres of the bodies over time, { centre, time } each, for the trail.
 local function together(state, options, moments, way)
   local scene = scene_of(state, options,
     { width = options.width, height = options.height or height_of(state.world, moments, options.width) })

@@ -60,7 +60,7 @@ local function tournament_of(plan)
     starts.iteration and (", iteration %d"):format(starts.iteration) or "")
 end
 
----The seed of the first start of a multi-start plan: --seed, or the design's; each further start has the next seed.
+---The seed of the first start of a multi-start plan: --seed, the design's or 0; each further start has the next seed.
 ---@param run cq.Experiment
 ---@return integer
 function saved_plan.first_seed(run) return option.program.seed or run.design and run.design.seed or 0 end
@@ -95,8 +95,8 @@ function saved_plan.state(training)
     first = training.is_given and training.first or nil }
 end
 
--- Is a finished stage open again, because it has more iterations than before or another criterion to stop? before, now:
--- its saved and its present record (words.record).
+-- Is a finished stage open again, because it has more iterations than before or another criterion to stop? Not if all
+-- its iterations are made. before, now: its saved and its present record (words.record).
 local function begins_again(start, before, now)
   if not (before and now) or start.made >= tonumber(now.iterations) then return false end
   return tonumber(before.iterations) < tonumber(now.iterations) or before.stop ~= now.stop
@@ -217,7 +217,7 @@ local function check_problem(run, plan, starts, folder)
   end
 end
 
----Index of the first stage that is not finished; of the last one if all are.
+---Index of the first stage that no start has finished; of the last one if all are.
 ---@param run cq.Experiment
 ---@param plan cq.Plan
 ---@param state table            as saved_plan.state gives it

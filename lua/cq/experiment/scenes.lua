@@ -119,7 +119,7 @@ function scenes.of(run, k)
   return self
 end
 
----Raises an error for options of a stage for which the scenes have values of their own.
+---Raises an error for options of a stage for which the first scene has values of its own.
 ---@param run cq.Experiment
 ---@param options table<string, any>
 ---@param what string
@@ -166,7 +166,8 @@ function scenes.map(run, f)
   return scenes.ranks():map(run.scenes.count, function(k) return f(run:scene(k), k) end)
 end
 
----Runs run:check of the first scene and returns its report; creates the other scenes, which checks their own fields.
+---Runs run:check of the first scene and returns its report; creates the others up to MOST_CHECKED, which checks their
+---own fields.
 ---@param run cq.Experiment
 function scenes.each_checked(run)
   for k = 2, math.min(run.scenes.count, MOST_CHECKED) do run:scene(k) end

@@ -120,7 +120,7 @@ end
 ---@param iteration integer
 ---@param plan function          gives the weights of each gradient's sum, as in gradient.passes
 ---@param passes fun(plan: function): fun(params: any): table<string, number>, any[], ...
----@return fun(params: any): table<string, number>, any[], cq.Rollout?, number?    and the weight of the first order
+---@return fun(params: any): table<string, number>, any[], cq.Rollout?, number?    if mixed, the weight of first order
 function smoothing.passes(def, iteration, plan, passes)
   local sigma, weights = def.smooth.sigma, nil
   local here = passes(function(...)

@@ -111,7 +111,7 @@ local function set_body(self)
   end
 end
 
----Begins a stage, or resumes it: sets the parameters and the body of its experiment.
+---Begins a stage, or resumes it: sets the parameters, options and body of its experiment, and forgets run.best.
 ---@param stage cq.Plan.stage.def
 ---@param run cq.Experiment           the user's
 ---@param made? { params: table, solver: table? }   what a run that goes on has saved; or
@@ -187,7 +187,7 @@ end
 
 -- The evaluator of this stage for its optimizer, a function (what, plan): `what` names the caller in errors, `plan`
 -- gives the weights of each backward pass (gradient.passes). It returns a function of the parameters that simulates and
--- returns values, gradients and the rollout.
+-- returns values, gradients and the rollout; it forgets the best so far where options make it another problem.
 local function evaluator_of(self)
   local run = self.run
   return function(what, plan)
@@ -221,7 +221,7 @@ local function columns_of(self)
   return out
 end
 
--- Makes the stage's best point the experiment's best (run.best).
+-- Makes the stage's best point the experiment's best (run.best), whose loss is without the passive cost.
 local function take_best(self)
   local best, run = self.solver.best, self.run
   if not best or run.best and run.best.iteration == best.iteration then return end
@@ -244,7 +244,7 @@ local function refine(run, factor, most)
   return substeps
 end
 
----Sets the number of substeps of an experiment's world, and of the world of the body that was extracted in it.
+---Sets the substeps of an experiment's world and of its extracted body's; run.first_substeps keeps the first number.
 ---@param run cq.Experiment
 ---@param substeps integer
 function stages.set_substeps(run, substeps)

@@ -49,7 +49,7 @@ local Controllers = setmetatable({ __name = "cq.Controller", family = "each",
   __tostring = controllers.class.__tostring }, { __index = controllers.class })
 Controllers.__index = Controllers
 
--- Lets each scene's controller check the rollout, which it sees as one of a single scene.
+-- Lets each scene's controller check the rollout, which it sees as one of a single scene; notes the number of signals.
 function Controllers:check_rollout(roll)
   local one = setmetatable({ batch = 1, batched = false }, { __index = roll })
   for _, controller in ipairs(self.list) do
@@ -142,7 +142,7 @@ end
 -- ---- one batch ------------------------------------------------------------------------------------------------------
 
 -- The field `name` of the world (gravity, ...) for a group of scenes: one value if they share it, else a tensor with
--- one for each scene; nil where no definition gives it.
+-- one for each scene, the world's own for those that give none; nil where no definition gives it.
 local function world_value(group, name)
   local list, world, any = {}, group[1].world, false
   for k, def in ipairs(group) do

@@ -89,8 +89,8 @@ local function shared(robot, name, index, count, what)
   return value[first + 1]
 end
 
--- The cq.param of a trainable robot field, which holds its initial value and bounds. Errors: `per` does not fit the
--- field; no value to start from; values that differ where one is trained.
+-- The cq.param of a trainable robot field, with initial value and bounds; for per = "group" a table of them by group.
+-- Errors: `per` does not fit the field; no value to start from; values that differ where one is trained.
 local function for_robot(robot, name, def, bounds, what)
   local n, having = values.count(robot, name), values.having(robot, name)
   local of_cables = field.by_name[name].owner == "cable"
@@ -131,7 +131,8 @@ local function for_robot(robot, name, def, bounds, what)
   return param_of(init, bounds, what)
 end
 
--- The cq.param of a trainable world field, which holds its initial value and bounds. Errors: `per`; no walls.
+-- The cq.param of a trainable world field, with its initial value and bounds: of friction one number, unless walls
+-- differ. Errors: another `per` than "robot"; no walls.
 local function for_world(world, name, def, bounds, what)
   if def.per ~= "robot" then is.fail("%s: per is for values of the robot", what) end
   if def.init then return param_of(def.init, bounds, what) end
@@ -146,7 +147,7 @@ local function for_world(world, name, def, bounds, what)
   return param_of(base, bounds, what)
 end
 
--- The cq.param of a trainable value that a function of the user's applies. Errors: no init; `per`.
+-- The cq.param of a trainable value that a function of the user's applies. Errors: no init; another `per` than "robot".
 local function with_apply(given, what)
   local def = spec(given)
   if def.init == nil then is.fail("%s: a value with apply needs init, where it starts", what) end
@@ -163,8 +164,8 @@ local function unknown(name, given)
     text.describe(name), type(name) == "string" and values.hint(name, given, names) or "", table.concat(names, ", "))
 end
 
--- The cq.param of one entry of `trainable`: a field of the robot or of the world by its name, or a cq.param of the
--- user's in its place. Errors: neither a table of options nor a cq.param.
+-- The cq.param, or params by group, of one entry of `trainable`: a field of the robot or of the world by its name, or a
+-- cq.param of the user's in its place. Errors: neither a table of options nor a cq.param.
 local function of_field(world, robot, name, entry, what)
   if T.is_tensor(entry) then
     if not entry.trainable then
@@ -207,8 +208,8 @@ function trainable.make(world, robot, given)
   return out, apply
 end
 
----Gives the weights of controller and observer the learning rates that the user's `trainable` gives them. Errors: a
----policy without weights; weights that are no params.
+---Gives those weights of controller and observer that have no learning rate of their own the one that the user's
+---`trainable` gives them. Errors: a policy without weights; weights that are no params.
 ---@param params table
 ---@param given table
 function trainable.set_rates(params, given)

@@ -42,8 +42,8 @@ local function save(self, iteration, params)
   self.saved = iteration
 end
 
--- Restores an earlier training from the folder of its run: its starts (of a multi-start plan), and the folders of the
--- stages that they have finished.
+-- Restores an earlier training from the folder of its run: its starts (of a multi-start plan), what its observer had
+-- learned, and its first parameters. Removes the saved files of stages that no start has come to.
 local function restore(self)
   local state = self.folder.saved.optimizer
   if watch.reloaded then
@@ -208,8 +208,8 @@ local function conclude(self, start, current, part)
   self.folder.progress.total = self.folder.iterations
 end
 
--- Ends a stage that is over for a start: warns of a gain without signals, and calls the user's on_end, once. After
--- Ctrl-C the run that resumes this one does so.
+-- Ends a stage that is over for a start: before a binary or extracted stage warns of a gain without signals, and calls
+-- the user's on_end, once. After Ctrl-C the run that resumes this one does so.
 local function end_of_stage(self, start, current)
   local run, stage, plan = current.run, current.stage, self.plan
   if not start.over or C.cq_interrupted() ~= 0 then return end
@@ -220,7 +220,7 @@ local function end_of_stage(self, start, current)
 end
 
 -- Trains one start of a multi-start plan in the stage of a part, from its beginning or resumed, up to the part's last
--- iteration.
+-- iteration, and saves. If Ctrl-C comes before the first evaluation, the start is left as it was.
 local function train(self, part, start)
   local stage, goes_on = self.plan.stages[part.stage], start.stage == part.stage
   local own = level_of(self, stage)
@@ -260,7 +260,8 @@ end
 -- The number by which the starts of a multi-start plan are compared: a start's best loss, with the passive cost.
 local function compared(start) return start.best.loss + (start.best.passive_cost or 0) end
 
--- A new list of the starts of a multi-start plan that were not dropped, the best first.
+-- A new list of the starts of a multi-start plan that were not dropped, the best first: in the latest stage, with the
+-- least violation, with the least loss.
 function ranked(self)
   local alive = {}
   for _, start in ipairs(self.starts) do
@@ -314,8 +315,8 @@ local function present(self, start)
   return current
 end
 
--- Saves a finished stage in a folder of its own: the state from which the next stage can be repeated, and the best
--- parameters. number: of the stage.
+-- Saves a finished stage, of a plan of several, in a folder of its own: the state from which the next stage can be
+-- repeated, and the best parameters. number: of the stage.
 local function keep_stage(self, number)
   if #self.plan.stages < 2 or option.program.follows then return end
   local folder, best = stage_folder(self, number), ranked(self)[1]

@@ -41,7 +41,8 @@ local function starts_of(run, plan, loss)
   return saved_plan.rows(out)
 end
 
----The result of run:optimize under cqlua check: simulates a few control steps of each level, forward and backward.
+---The result of run:optimize under cqlua check: simulates a few control steps of each level, forward and backward, and
+---sets run.best and run.body.
 ---@param run cq.Experiment
 ---@param plan cq.Plan
 ---@param folder? string

@@ -47,7 +47,7 @@ local function observer_words(data)
   return table.concat(parts, ", ")
 end
 
--- Raises an error if a saved policy has another controller, other signals or another observer than this experiment.
+-- Raises an error if the saved run and this experiment both have a controller, and differ in that, signals or observer.
 local function check_policy(run, saved)
   local data, robots, signals = saved.data, run.world.robots, {}
   for _, robot in ipairs(robots) do
@@ -151,7 +151,7 @@ local function take(run, saved)
   end
 end
 
----Takes over the parameters of an earlier run.
+---Copies the parameters of an earlier run into those of the experiment, and forgets run.best.
 ---@param run cq.Experiment
 ---@param path string         its folder, or a file that cq.load reads
 ---@return cq.Saved
@@ -169,7 +169,8 @@ function warm.take(run, path)
   return saved
 end
 
----Takes over the parameters of an earlier run, and the body and the options that they were found with. For run:load.
+---Takes over the parameters of an earlier run, the body and the options that they were found with, and what an observer
+---had learned. For run:load.
 ---@param run cq.Experiment
 ---@param path string
 ---@return cq.Saved
@@ -181,8 +182,8 @@ function warm.load(run, path)
   return saved
 end
 
----Takes over the parameters of the run that --from names, before a training begins. A run that is resumed ignores
------from with a warning.
+---Takes over the parameters of the run that --from names (with def.name of its subfolder of that name, if that holds
+---one) before a training begins. A run that is resumed ignores --from with a warning.
 ---@param run cq.Experiment
 ---@param def run.optimize.def
 function warm.begin(run, def)

@@ -34,7 +34,7 @@ function carried.surface(fields)
     Surface)
 end
 
----All bodies as one: corners {v, 3}, triangles, and of each corner the number of its body {v}.
+---All bodies as one: corners {v, 3}, triangles (from 0), and of each corner the number of its body {v}, from 1.
 ---@return cq.Tensor points, integer[] triangles, cq.Tensor body
 function Surface:joined()
   local points, triangles, body, first = {}, {}, {}, 0
@@ -85,7 +85,8 @@ Skin.__index = Skin
 
 ---A surface that moves along with some particles.
 ---@param fields { name: string, rest: cq.Tensor, volume: cq.Tensor, thickness: number?, mesh: ffi.cdata*?, triangles: integer? }
----  rest {n, dim}; mesh {triangles, 3, 3}: the surface itself; without one it is put around the particles
+---  rest {n, dim}; volume {n}; thickness: in 2D; mesh {triangles, 3, 3}: the surface itself; without one it is put
+---  around the particles
 ---@return cq.export.Skin?        nil: the particles lie too far apart for one
 function carried.skin(fields)
   local rest, body = fields.rest

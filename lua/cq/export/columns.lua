@@ -18,7 +18,7 @@ local function endings(dims, dim)
   return out
 end
 
----A list of names of the components of a field, "velocity_x" and so on.
+---A list of names of the components of a field, "velocity_x" and so on; of the position "x", "y" and "z".
 ---@param field cq.export.Field
 ---@param dim integer
 ---@return string[]

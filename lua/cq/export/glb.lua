@@ -67,7 +67,7 @@ local function mesh(buffer, frames, k)
   return { name = body.name, primitives = { primitive } }
 end
 
--- The glTF animation, a table, that blends the morph targets over time.
+-- The glTF animation, a table, that blends the morph targets over time. nodes: their number.
 local function animation(buffer, frames, nodes)
   local times, out = {}, { samplers = {}, channels = {} }
   for f, frame in ipairs(frames) do times[f] = frame.time - frames[1].time end

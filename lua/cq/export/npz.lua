@@ -55,7 +55,7 @@ local function archive(files)
     .. bytes.of("uint32", { #directory, size }) .. bytes.of("uint16", { 0 })
 end
 
--- Adds an array to a list of files, as { name, content }.
+-- Adds an array to a list of files, as { name, content }. kind: of its numbers, float64 unless given.
 local function add(files, name, values, kind)
   files[#files + 1] = { name = name:gsub("[^%w_]", "_"), content = npy.encode(values, kind) }
 end

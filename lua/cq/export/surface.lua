@@ -57,7 +57,7 @@ local function filled(dim, reach) return math.pi * reach ^ dim / 3 end
 ---@field size integer[]       nodes along x, y, z
 ---@field spread cq.Sparse     {count, n}
 
----A lattice around particles, with the particles' weights spread onto its nodes.
+---A lattice around particles, with the particles' weights spread onto its nodes: they sum to 1 deep in the body.
 ---@param position cq.Tensor     {n, dim}
 ---@param h number               between particles, and between nodes
 ---@return cq.export.Lattice
@@ -106,9 +106,9 @@ local function each_simplex(field, dim, each)
   end
 end
 
--- Two values: a list `whole` of the sum of all fields at each node, less the level of the surface, and a function
--- corner(node, top) that gives a node as a corner of cells. A figure of the plane has two of them, at the bottom and,
--- with `top`, at its thickness.
+-- Two values: `whole`, by node from 0 the sum of all fields less the level of the surface, kept OFF_LEVEL away from 0;
+-- and a function corner(node, top) that gives a node as a corner of cells. A figure of the plane has two of them, at
+-- the bottom and, with `top`, at its thickness.
 local function node_corners(field, dim, fields, thickness)
   local x, count, whole, known = field.nodes:data(), field.nodes:size(1), {}, {}
   for node = 0, count - 1 do
@@ -197,8 +197,8 @@ function surface.triangles(field, dim, parts, thickness)
   return out
 end
 
----Triangles as vertices and, for each triangle, three indices from 0. Corners of the same name are one vertex, so
----that two triangles share each edge; degenerate triangles are left out.
+---Triangles as vertices and, for each triangle, three indices from 0. Corners whose place is the same Lua table are one
+---vertex, so that two triangles share each edge; degenerate triangles are left out.
 ---@param triangles number[][][]     of surface.triangles
 ---@param name string
 ---@return cq.export.Body

@@ -26,10 +26,10 @@ function critic.new(source, inputs, o)
     optimizer = optimizer.adam { rate = critic.RATE, beta1 = 0.7, beta2 = 0.95, clip = 1 } }, Critic)
 end
 
--- V(z), a tensor {rows}, of observations z {rows, numbers}, by these parameters.
+-- V(z), a tensor {rows}, of normalised observations z {rows, numbers}, by these parameters.
 local function value(params, z) return network.evaluate(params, "value", z, "elu"):squeeze(-1) end
 
----The value of observations {..., numbers} by the copy that follows.
+---The value of normalised observations {..., numbers} by the copy that follows.
 ---@param z cq.Tensor
 ---@return cq.Tensor     {...}
 function Critic:value(z) return value(self.target, z) end
@@ -53,8 +53,8 @@ function critic.targets(window, next_value, gamma, lambda)
   return T.stack(rows, 1)
 end
 
----Trains the network in options.critic_passes passes over observations and their targets, in place; then moves the copy
----towards it.
+---Trains the network in options.critic_passes passes over normalised observations and their targets, in place; then
+---moves the copy towards it.
 ---@param z cq.Tensor           {rows, numbers}
 ---@param targets cq.Tensor     {rows}
 ---@param random cq.Random

@@ -1,5 +1,6 @@
 -- learner: what algorithms of reinforcement learning share: updates in a loop, their history, the folder of a run, and
 -- what is saved. An algorithm is a subclass with
+--   begin(self)               resets the environment, before the first update; sets began
 --   iterate(self)             one update; gives the row of the history
 --   parts                     names of the fields that have a state, such as optimizers
 --   kept                      names of the fields that are tables of tensors, tensors or numbers
@@ -148,7 +149,7 @@ function learner.no_episodes() return { count = 0, sum = 0, length = 0, failures
 ---@param self cq.Learner
 ---@param row table<string, number>   with reward, the mean of a control step, whose negative is the loss
 ---@param told table           from learner.note_episodes
----@param started number       [s]
+---@param started number       cq_clock at the beginning of the update [s]
 ---@return table<string, number> row
 function learner.complete(self, row, told, started)
   local made = self.env.scenes * self.horizon
@@ -268,8 +269,8 @@ local function folder_of(self, def, runs)
   end
 end
 
--- The cq.Run in the training's folder, restored where it resumes. nil: the training has no folder. Errors, before the
--- folder is touched: resume without one; a folder of another training.
+-- The cq.Run in the training's folder; where it resumes, the learner and its history are restored. nil: the training
+-- has no folder. Errors, before the folder is touched: resume without one; a folder of another training.
 local function open(self, def)
   local runs = require "cq.run"
   local folder = folder_of(self, def, runs)
@@ -293,8 +294,8 @@ local function open(self, def)
   return run
 end
 
--- One update of the algorithm; its row of the history is kept and recorded in the run. Returns the value of on_update:
--- true ends the training.
+-- One update of the algorithm, with `begin` before the first; its row of the history is kept and recorded in the run,
+-- with a checkpoint. Returns the value of on_update: true ends the training.
 local function one_update(self, def, run)
   if not self.began then self:begin() end
   local row = self:iterate()

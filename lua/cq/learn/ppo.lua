@@ -62,8 +62,8 @@ local function scaled_reward(self, reward, ended)
 end
 
 -- Makes control steps of all scenes with the policy as it is, drawing actions. Returns rows, with the lists by step
--- observation, action, log_density, reward (scaled), ended and, with one step more, value of {scenes, ...}; the sums
--- over episodes that ended; and the mean reward of a control step.
+-- observation, action, log_density, reward (scaled; with gamma V of the last observation where it is truncated), ended
+-- and, with one step more, value of {scenes, ...}; the sums over episodes that ended; and the mean unscaled reward.
 local function collect(self, steps)
   local rows = { observation = {}, action = {}, log_density = {}, value = {}, reward = {}, ended = {} }
   local told, mean_reward = learner.no_episodes(), 0

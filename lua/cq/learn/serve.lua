@@ -137,9 +137,9 @@ function requests.reset(env, body)
   return bytes_of(env:reset { seed = seed })
 end
 
--- Answers a step of all scenes, whose body is actions as float64: returns observations, rewards, which episodes have
--- ended and why, and their last observations, returns and lengths, as bytes of float64 one after another. Errors: a
--- body of a wrong length.
+-- Answers a step of all scenes, whose body is actions as float64: returns observations, rewards, terminated, truncated,
+-- last observations, failed, returns and lengths of episodes, in this order, as bytes of float64. Errors: a body of a
+-- wrong length.
 function requests.step(env, body)
   local width = env.action_space.shape[1]
   if #body ~= env.scenes * width * 8 then

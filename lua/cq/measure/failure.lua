@@ -27,8 +27,8 @@ end
 
 -- Runs all control steps from the start of a failed simulation to its first saved state, and returns the cq.State
 -- there, since positions and velocities alone do not hold all of it: nodes of total Lagrangian steps, plastic strains,
--- walls that move. nil if this device or version of the program arrives at another state. found: the record,
--- failure.bin.
+-- walls that move. nil if that state is the start, on a GPU, or if this version of the program arrives at another
+-- state. found: the record, failure.bin.
 local function state_from_start(world, found)
   if not T.is_tensor(found.before) or world.device_kind ~= "cpu" then return nil end
   local fine, roll = pcall(T.tape.pause, world.rollout, world, { steps = found.first, controller = held(found.before) })
@@ -36,7 +36,7 @@ local function state_from_start(world, found)
 end
 
 -- A list of the world's robots with a saved state: `state` has tensors {n, ...} of all particles by the names position,
--- velocity, C and F.
+-- velocity, affine and deformation.
 local function robots_of(world, state)
   local robots = {}
   for k, robot in ipairs(world.robots) do

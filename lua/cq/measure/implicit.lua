@@ -21,7 +21,7 @@ local function world_of(case, step, substeps, integrator)
   return cq.World(scene.world), case.moves and scene.velocity or cq.zeros { scene.robot.particle_count, case.dim }
 end
 
--- Appends to `seconds`, for each repetition, how long one explicit step of a case takes.
+-- Appends to `seconds`, for each repetition, EXPLICIT_REPEATS at least, how long one explicit step of a case takes.
 local function explicit_steps(case, repeats, seconds)
   local world, velocity = world_of(case, EXPLICIT_STEP, SUBSTEPS)
   local timing = kernel.time(world, { velocity = velocity, steps = EXPLICIT_STEPS / SUBSTEPS,

@@ -129,12 +129,13 @@ local function joined(list, format)
   return table.concat(out, " ")
 end
 
----Whether the finest resolution of a judged row is not nearer to the exact answer than the one before.
+---Whether the finest resolution of a judged row is farther from the exact answer than the one before; errors up to
+---SMALL do not count.
 ---@param row table
 ---@return boolean
 function verification.stalls(row) return (row.found_order or 0) < 0 and row.error > SMALL end
 
--- The reason, row.plateau, why a row falls short or stalls; nil where it keeps its promise, or has no reason.
+-- The reason that a row gives: row.falls_short, else row.plateau where it stalls; nil without one.
 local function note_of(row) return row.falls_short or verification.stalls(row) and row.plateau or nil end
 
 -- The promise of a row as text: the largest error, the least order of convergence if there is one, and the largest

@@ -84,8 +84,8 @@ function Autoencoder:picture(state)
   return #parts == 1 and parts[1] or T.concat(parts, first)
 end
 
--- Keeps the pictures of a state in the place of the oldest. The backward pass of a rollout asks again for control steps
--- that were collected already: these are passed over.
+-- Keeps the pictures of a state in the place of the oldest, at control steps that are multiples of self.collect. The
+-- backward pass of a rollout asks again for control steps that were collected already: these are passed over.
 local function collect(self, state, picture)
   local last = self.last
   if last.roll == state.roll and state.step <= last.step then return end
@@ -224,7 +224,7 @@ end
 
 ---The mean of the latent vector {latent}, or {batch, latent}, with gradients to the state; between looks that of the
 ---last one. Returns it, and as memory of the next control step, where it looks less often than at each of them; else
----nil.
+---nil. Collects the picture that it looks at, where `collect` says so.
 function Autoencoder:observe(state, hidden)
   if hidden and state.step % self.every ~= 0 then return hidden, hidden end
   local picture = self:picture(state)
@@ -265,7 +265,8 @@ function Autoencoder:holding(learned)
 end
 
 ---@internal
----Takes over weights and statistics that autoencoder:learned of another one has returned. Errors: other shapes.
+---Takes over weights and statistics that autoencoder:learned of another one has returned; they count as fitted, so that
+---a later fit keeps the scales. Errors: other shapes.
 function Autoencoder:take(learned)
   copy_weights(self, learned)
   self.fitted = true

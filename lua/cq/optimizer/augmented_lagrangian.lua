@@ -87,9 +87,9 @@ local function balanced(norms, c, violation)
   return pull > 0 and (norms.objective > 0 and norms.objective or 1) / pull or 1
 end
 
--- Sets initial penalties by norms, the lengths of the gradients by name. A penalty chosen where the constraint had
--- almost no gradient is far too large later: it is reduced once its term outweighs the objective, and the inner
--- optimizer restarts.
+-- Sets initial penalties by norms, the lengths of the gradients by name, and clears self.doubted. A penalty chosen
+-- where the constraint had almost no gradient is far too large later: it is reduced once its term outweighs the
+-- objective, its multiplier becomes 0, and the inner optimizer restarts.
 local function choose_penalties(self, solver, norms)
   for k, c in ipairs(solver.constraints) do
     local name, violation = c.name, solver.judged[k]
@@ -135,8 +135,8 @@ local function evaluate_each(self, solver)
   return sum, gradient.weighted_sum(solver.params, by_name, weights)
 end
 
--- Evaluates with one backward pass of the Lagrangian; returns it and its gradient. whole: also through terms of weight
--- 0, which finds parameters without influence.
+-- Evaluates with one backward pass of the Lagrangian, in which constraints that are new begin with self.penalty;
+-- returns it and its gradient. whole: also through terms of weight 0, which finds parameters without influence.
 local function evaluate(self, solver, whole)
   local sum
   local _, grads = solver:evaluate(function(values, judged)
@@ -171,7 +171,8 @@ local function see(self, solver, lagrangian)
   end
 end
 
--- Does the inner loop make no more progress, so that multipliers can be updated?
+-- Has the inner loop made its inner_iterations, or no progress between its last two windows of self.seen, so that
+-- multipliers can be updated?
 local function is_settled(self)
   local seen, w = self.seen, self.window
   if #seen >= (self.inner_iterations or math.huge) then return true end
@@ -186,7 +187,7 @@ local function distance(self, c, value)
   return math.abs(math.max(value - c.limit, -self.multipliers[c.name] / self.penalties[c.name]))
 end
 
--- Raises the penalty of a constraint by its factor, up to the largest.
+-- Multiplies the penalty of a constraint by self.penalty_growth, up to the largest.
 local function grow(self, name)
   self.chosen[name] = nil
   self.penalties[name] = math.min(self.penalty_growth * self.penalties[name], self.penalty_max)

@@ -78,8 +78,8 @@ end
 ---tolerances.
 ---@param list cq.Constraint[]
 ---@param values table<string, number>
----@return { feasible: boolean, worst: number, all: number, [integer]: number }   worst and sum of the violations, each by its
----  scale
+---@return { feasible: boolean, worst: number, all: number, [integer]: number }   worst and sum of the violations beyond
+---  tolerance, each by its scale
 function constraint.judge(list, values)
   local out = { feasible = true, worst = 0, all = 0 }
   for k, c in ipairs(list) do

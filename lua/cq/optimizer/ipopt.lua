@@ -178,8 +178,8 @@ local results = {
 
 local converged = { [0] = true, [1] = true, [6] = true }
 
--- Solves by IPOPT from the present parameters; sets the message and the multipliers. Returns "converged" or "stopped";
--- nil: the evaluations were used up. Errors: IPOPT's own failures.
+-- Runs one stage in IPOPT, from work:start(); sets the message and the multipliers. Returns "converged" or "stopped";
+-- nil: the evaluations were used up, or the stage has ended. Errors: IPOPT's own failures.
 local function run(self, work)
   prepare(self, work)
   local multipliers = ffi.new("double[?]", math.max(#work.constraints, 1))

@@ -187,7 +187,7 @@ function Nlopt:check_constraints(constraints, what)
 end
 
 ---@internal
----Warns where slsqp, whose steps take time with the cube of the parameters, has more than 500.
+---Warns where slsqp, also within auglag, has more than 500 parameters: its steps take time with the cube of them.
 ---@param count integer           numbers of all parameters
 function Nlopt:check_size(count)
   local dense = self.algorithm == "slsqp" or self.algorithm == "auglag" and self.inner == "slsqp"

@@ -77,8 +77,8 @@ local function open(def)
   return require("cq.run").open { iterations = def.iterations, folder = def.folder, resume = def.resume }
 end
 
--- Finishes the cq.Run of a solve, if it has one, and prints what the solution violates where no point keeps all
--- constraints.
+-- Finishes the cq.Run of a solve, and prints what the solution violates where no point keeps all constraints; does
+-- nothing for a solve without a run.
 local function close_folder(run, solution)
   if not run then return end
   run:finish()

@@ -52,8 +52,8 @@ local function check_names(self, values)
   end
 end
 
--- Warns of constraints that depend on no parameter. No error, even if one is violated: a user's function may depend on
--- them in a later evaluation. reached: true by the names of values that depend on a parameter.
+-- Warns of violated constraints that depend on no parameter, and prints a note on kept ones. No error: they may depend
+-- on some in a later evaluation. reached: true by the names of values that depend on a parameter.
 local function tell_unreached(self, values, judged, reached)
   for k, c in ipairs(self.constraints) do
     local told = constraint.text(c, values[c.name])
@@ -230,7 +230,8 @@ function Solver:state()
   }
 end
 
--- Writes the best parameters, with loss and values, to saved.bin, which cq.load reads.
+-- Writes the best parameters, with values and loss, the objective without values.passive_cost, to saved.bin, which
+-- cq.load reads.
 local function write_best(self)
   local best = self.best
   local loss = best.values.objective - (best.values.passive_cost or 0)

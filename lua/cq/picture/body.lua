@@ -59,7 +59,7 @@ end
 ---Makes the bodies of a scene of n particles, each with its surface (cq_skin). Errors: those of ranges and of the
 ---engine.
 ---@param given cq.Picture.body.def[]     empty: one of all particles
----@param scene { dim: integer, volume: number|ffi.cdata* }
+---@param scene { dim: integer, volumes: ffi.cdata* }   volumes: double[n]
 ---@param n integer
 ---@param position ffi.cdata*             double[n dim] where they are at rest
 ---@param deformation ffi.cdata*?         double[n dim dim] F there
@@ -85,7 +85,7 @@ end
 ---Moves the surface of the body to where its particles are in this frame.
 ---@param x ffi.cdata*        double[n dim] of all particles of the scene
 ---@param F ffi.cdata*?       double[n dim dim]
----@param level ffi.cdata*?   uint8_t[n], steps of opacity; cells of different steps do not join
+---@param level ffi.cdata*?   uint8_t[n], steps of opacity, 0: not drawn; cells of different steps do not join
 function Body:pose(x, F, level)
   local k, dim = self.first, self.dim
   check(C.cq_skin_pose(self.skin, x + dim * k, F and F + dim * dim * k or nil, level and level + k or nil),
@@ -104,7 +104,7 @@ function Body:draw(canvas, x, rgba, blend, outline)
 end
 
 ---Hatches those cells of the plane whose particles are pinned.
----@param pinned integer[]      particles of the scene, from 1
+---@param pinned integer[]      particles of the scene, from 1; those of the first call are kept
 function Body:hatch(canvas, pinned)
   if not self.marked then
     self.marked = ffi.new("uint8_t[?]", self.count)

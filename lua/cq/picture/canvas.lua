@@ -108,7 +108,7 @@ function Canvas:line(points, width, stroke)
   return self
 end
 
----Fills a rectangle, from its corner nearest the origin.
+---Fills a rectangle, from its corner of least x and y.
 ---@param x number
 ---@param y number
 ---@param width number
@@ -122,7 +122,7 @@ end
 ---Fills a disc.
 ---@param x number              of its centre
 ---@param y number
----@param radius number
+---@param radius number         in the unit of x and y
 ---@param fill string|integer   colour
 ---@return cq.Canvas
 function Canvas:disc(x, y, radius, fill)
@@ -174,7 +174,7 @@ function Canvas:text_width(line, size) return width_of(tostring(line), size) end
 
 ---Copies another picture, of as many samples, onto this one.
 ---@param from cq.Canvas
----@param x integer             of its upper left corner [pixel]
+---@param x integer             of its upper left corner on this one [pixel]
 ---@param y integer
 ---@return cq.Canvas
 function Canvas:paste(from, x, y)
@@ -190,7 +190,7 @@ function Canvas:pixels()
   return out
 end
 
----Writes a PNG file, beside its place and renamed.
+---Writes a PNG file, beside its place and renamed; nothing under cqlua check, and under MPI on ranks but the first.
 ---@param path string        a name without a slash is in the run's folder
 ---@return string path
 function Canvas:write(path)

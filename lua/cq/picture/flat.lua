@@ -10,8 +10,8 @@ local OUTLINE = 1.4        -- [pixel] around bodies
 local RULER = 44           -- [pixel] of ground below the ruler's line
 local LABEL = 50           -- [pixel] above bodies that a line of the label takes
 
----The part of the plane that is seen: { scale [pixel / length], left, bottom }. centre: of the camera; box: of all that
----is to be seen, for a scene that fits it.
+---The part of the plane that is seen: { scale [pixel / length], left, bottom }. centre: of the camera, for a scene that
+---follows; box: of all that is to be seen, for a scene that fits it.
 function flat.view(scene, centre, box)
   local size, ground = scene.domain, scene.ground
   local width, height = scene.width, scene.height
@@ -85,7 +85,7 @@ end
 -- its edge.
 local solid = {}
 
--- Outline and edge of a half-space within the window of a picture: two lists of points.
+-- Two lists of points: the outline of a half-space, cut off at the window, and its edge, which goes on far beyond.
 function solid.half_space(w, window)
   local d = 1e3 * (window[3][1] - window[1][1])
   local t = { -w.normal[2], w.normal[1] }
@@ -93,7 +93,7 @@ function solid.half_space(w, window)
   return clip(window, w.point, w.normal), edge
 end
 
--- Outline and edge of a box, solid or hollow, within the window of a picture: two lists of points.
+-- Two lists of points: the outline of a box, if it is hollow that of the window with the box as a hole; and its edge.
 function solid.box(w, window)
   local a, b = w.lower, w.upper
   local outline = { { a[1], a[2] }, { b[1], a[2] }, { b[1], b[2] }, { a[1], b[2] } }
@@ -101,7 +101,7 @@ function solid.box(w, window)
   return w.hollow and with_hole(window, outline) or outline, edge
 end
 
--- Outline and edge of a disc, solid or hollow, within the window of a picture: two lists of points.
+-- Two lists of points: the outline of a disc, if it is hollow that of the window with the disc as a hole; and its edge.
 function solid.sphere(w, window)
   local outline = circle(w.point, w.radius)
   local edge = circle(w.point, w.radius)
@@ -109,7 +109,8 @@ function solid.sphere(w, window)
   return w.hollow and with_hole(window, outline) or outline, edge
 end
 
--- Outline and edge of a height field within the window of a picture: two lists of points.
+-- Two lists of points: the outline of a height field, down to the lower side of the window, and its edge; both go on
+-- level from its ends to the sides of the window.
 function solid.height_field(w, window)
   local left, right, bottom = window[1][1], window[3][1], window[1][2]
   local edge = { { math.min(left, w.origin[1]), w.heights[1] } }

@@ -18,8 +18,8 @@ function legend.write(canvas, line)
   canvas:text(line)
 end
 
----Writes a line, or a list of lines, at the top left of a scene's picture, on a plate that lets the bodies behind it
----shine through.
+---Writes a line, or a list of lines (nil: nothing), at the top left of a scene's picture, on a plate that lets the
+---bodies behind it shine through.
 function legend.labels(scene, label)
   local lines = type(label) == "string" and { label } or label or {}
   local wide = 0
@@ -50,8 +50,8 @@ local function actuation(canvas, right, y)
   return y + 36
 end
 
--- Draws the legend of arrows: one of a round size, as long as such an arrow is in the picture. Returns the height y
--- [pixel] at which the next legend begins.
+-- Draws the legend of arrows, of marks.arrows: one of a round size, as long as such an arrow is in the picture; none
+-- where all have length 0. Returns the height y [pixel] at which the next legend begins.
 local function arrow(scene, canvas, arrows, right, y)
   if not (arrows.longest > 0) then return y end
   local pixels = arrows.scale * scene.pixels_of_length

@@ -49,7 +49,7 @@ end
 ---particle beyond n.
 ---@param n integer
 ---@param groups table[]      { name=, particles=, colour? }
----@param drawn table<integer, integer>   0xRRGGBB of particles, over the colours of groups
+---@param drawn table<integer, integer>   0xRRGGBB of particles, by number from 1, over the colours of groups
 ---@return ffi.cdata*         float[3 n], 0..255
 function paint.base(n, groups, drawn)
   local out = ffi.new("float[?]", 3 * n)

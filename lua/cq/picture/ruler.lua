@@ -7,7 +7,7 @@ local walls = require "cq.picture.wall"
 
 local ruler = {}
 
----The step out of 1, 2, 5 times a power of ten that gives about `count` ticks over a range.
+---The step out of 1, 2, 5 times a power of ten that divides a range into `count` parts, or fewer.
 ---@return number
 function ruler.step(range, count)
   local raw = range / count
@@ -69,7 +69,7 @@ local function line_of(scene, view, ground)
 end
 
 ---Draws ticks along level ground in 2D, with their numbers in the ground; numbers that the sides would cut off are left
----out.
+---out. The canvas takes pixels afterwards.
 ---@param ground number      where it is now
 function ruler.flat(canvas, scene, view, ground)
   local width = scene.width / view.scale

@@ -84,7 +84,7 @@ local function set_range(self)
   end
 end
 
----Widens the range so that it holds one more number; NaN and infinities change nothing.
+---Widens the range, unless the user gave it, so that it holds one more number; NaN and infinities change nothing.
 function Scale:see_one(value)
   if value - value == 0 then
     self.least, self.most = math.min(self.least or value, value), math.max(self.most or value, value)
@@ -92,7 +92,7 @@ function Scale:see_one(value)
   set_range(self)
 end
 
----Widens the range so that it holds double values[n]; NaN and infinities change nothing.
+---Widens the range, unless the user gave it, so that it holds double values[n]; NaN and infinities change nothing.
 function Scale:see(values, n)
   for p = 0, n - 1 do
     local value = values[p]

@@ -170,8 +170,8 @@ local function bounds(x, n, dim, box)
   return box
 end
 
--- Takes over from the first frame how many particles there are, and sets bodies, colours and the sizes that a picture
--- depends on: reach, view_height, cell.
+-- Takes over from the first frame how many particles there are, and sets bodies, colours, the sizes that a picture
+-- depends on (reach, view_height, cell), and follow and trail where the user gave none.
 local function first_frame(self, x, n, F)
   wanted_shape("rest", self.rest, n, self.dim)
   local dim = self.dim

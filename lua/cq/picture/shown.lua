@@ -47,7 +47,8 @@ local function constant(state, name)
 end
 
 -- A function of a state and the signals of its control step that gives the quantity that the user named with `by`, or
--- by itself if it is such a function. Errors: no such quantity; what: its use, for errors.
+-- always `by` if that is a tensor, or `by` itself if it is such a function. Errors: no such quantity; what: its use,
+-- for errors.
 local function reader(by, what)
   if text.is_callable(by) and not T.is_tensor(by) then return by end
   if T.is_tensor(by) then return function() return by end end
@@ -62,7 +63,8 @@ local function reader(by, what)
     text.describe(by))
 end
 
--- A number for each particle, a tensor {n}, from read(state, u). Errors: a wrong shape.
+-- A number for each particle, a tensor {n}, from read(state, u); in the world of a design without void (world.part_of)
+-- read may also give one for each particle of the whole design. Errors: a wrong shape.
 local function numbers(read, state, u, what)
   local values = T.as_tensor(read(state, u))
   local n, part = state.world.particle_count, state.world.part_of
@@ -112,7 +114,7 @@ local colour_spec = is.define("render: colour", {
   floor = is.number { above = 0, optional = true },
 })
 
----The colours of particles: a function of state and signals that returns {n}, and its scale.
+---The colours of particles: a function of state and signals that returns {n}, and its scale; nil and {} for nil.
 ---@return function? read, table scale
 function shown.colour(given)
   if given == nil then return nil, {} end

@@ -76,7 +76,8 @@ local function start(self, width, height)
 end
 
 ---A film, or a folder of frames where ffmpeg is missing (a note says so). The kind is that of the file's name: mp4,
----mkv, webm or gif. Errors: a wrong ending; a file that cannot be written.
+---mkv, webm or gif. Nothing is written under cqlua check, and under MPI on ranks but the first. Errors: a wrong ending;
+---a file that cannot be written.
 ---@param fields cq.Picture.video.def
 ---@return cq.Video
 function video.new(fields)
@@ -100,8 +101,8 @@ end
 -- The video in one line: path and number of frames.
 function Video:__tostring() return ("cq.Video { %s, %s }"):format(self.path, text.count(self.frames, "frame")) end
 
----Appends a picture. Errors: a picture of another size than the first; one of odd width or height; a film that is
----closed.
+---Appends a picture. Errors: a picture of another size than the first; for a film one of odd width or height; a video
+---that is closed.
 ---@param canvas cq.Canvas
 ---@return cq.Video
 function Video:add(canvas)
@@ -133,8 +134,8 @@ local function last_lines(log)
   return table.concat(lines, "; ", math.max(1, #lines - 2))
 end
 
--- A text that says why nothing more can be written beside the film, as on a full disk, which ffmpeg does not tell in
--- its own words; nil: it can.
+-- A text that says why nothing more can be written beside the film, tried on the log, which is overwritten: as on a
+-- full disk, which ffmpeg does not tell in its own words; nil: it can.
 local function cannot_write(self)
   local file, problem = io.open(self.log, "wb")
   if not file then return problem end
@@ -145,7 +146,7 @@ local function cannot_write(self)
   return not fine and problem or nil
 end
 
--- Removes the files that were written beside the video.
+-- Removes the files that were written beside the video: ffmpeg's log and status, and the unfinished film.
 local function remove_files(self)
   os.remove(self.log)
   os.remove(self.status)
@@ -189,7 +190,7 @@ local function command_of(self)
 end
 
 ---Finishes the film. Returns its path, or that of the folder of frames where no film could be made, with a note.
----Errors: no frame was added.
+---Errors: no frame was added; ffmpeg failed.
 ---@return string path
 function Video:close()
   if self.closed then return self.result end

@@ -34,7 +34,7 @@ end
 ---is neither.
 ---@param given table        a list, or one
 ---@param dim integer
----@param domain { dx: number?, size: number[] }
+---@param domain { dx: number?, size: number[] }   dx: size[1] / 64 unless given
 ---@return table[]
 function wall.list(given, dim, domain)
   if text.is_instance(given, "cq.Boundary") then given = { given } end
@@ -99,7 +99,8 @@ local function between(place, origin, spacing, count)
   return k, at - k
 end
 
--- Height of a wall's upper side at (x, z); nil: no body can stand on it.
+-- Height at (x, z) of a wall that is a ground: a half-space that is not steep, a height field, or the floor of a hollow
+-- box; nil of others.
 local function height(w, x, z)
   local n = w.normal
   if w.shape == "box" and w.hollow then return w.lower[2] end
@@ -117,7 +118,7 @@ local function height(w, x, z)
   end
 end
 
----Height of the ground at (x, z): of the highest wall on which a body can stand; `default` where there is none.
+---Height of the ground at (x, z): of the highest half-space that is not steep, height field, or floor of a hollow box.
 ---@param walls table[]
 ---@param x number
 ---@param z number
@@ -132,7 +133,7 @@ function wall.height(walls, x, z, default)
   return best or default
 end
 
----Height of the highest level wall on which a body can stand; nil: there is none.
+---Height of the highest floor of a hollow box or half-space that is about level, at its point; nil: there is none.
 ---@param walls table[]
 ---@return number?
 function wall.ground(walls)

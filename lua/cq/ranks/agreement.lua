@@ -94,8 +94,9 @@ local function notices(ranks, all)
   return interrupted, over
 end
 
----Waits until all ranks have come to the same point. A problem of one is returned on all, in the same words. mine:
----what this rank is here for, a hash of its parameters, its number of scenes, and its problem.
+---Waits until all ranks have come to the same point. A problem of one is returned on all, in the same words; Ctrl-C on
+---one interrupts all, which is then the problem, but not at the end. mine: what this rank is here for, a hash of its
+---parameters, its number of scenes, and its problem.
 ---@param ranks table            with the operations of cq.Ranks.Mpi, or cq.Ranks.Alone
 ---@param mine { purpose: string, hash: integer?, scenes: integer?, problem: string? }
 ---@return string? problem, boolean over     over: a rank is at its end, and cannot come again

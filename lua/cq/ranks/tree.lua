@@ -52,7 +52,7 @@ function tree.new(count, length, ranks)
   return setmetatable({ count = count, length = length, ranks = ranks, nodes = {}, free = {}, sent = 0 }, Tree)
 end
 
----A vector to fill: double {length}.
+---A vector to fill, double {length}, which may hold any numbers.
 ---@return ffi.cdata*
 function Tree:vector() return table.remove(self.free) or ffi.new("double[?]", self.length) end
 

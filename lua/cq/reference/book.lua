@@ -80,8 +80,8 @@ local function call_of(name, params, tables)
   return ("%s(%s)"):format(name, table.concat(words, ", "))
 end
 
--- Adds the reference of one function to a section: its call, text, parameters, tables of fields and results. found: the
--- function's annotation (cq.reference.Function). Returns the entry.
+-- Adds the reference of one function to a section: its call, text, parameters, tables of fields and results; and notes
+-- the classes that it names (follow). found: its annotation (cq.reference.Function). Returns the entry.
 function Book:entry(name, found, section)
   local tables, params = {}, {}
   local definition = schema.registry[name]
@@ -105,7 +105,7 @@ function Book:entry(name, found, section)
   return entry
 end
 
--- Adds an entry to a section and to the book's lists of entries.
+-- Adds an entry to a section, to the book's entries, and by its name in lower case to by_name, unless that has one.
 function Book:add_entry(section, entry)
   local key = entry.name:lower()
   entry.section = section

@@ -102,7 +102,7 @@ local function summary_of(book, name)
   return prose.summary(section and plain.text_of(section) or entry.text)
 end
 
--- A list of the pages for search words that other programs use, as hits of find.search.
+-- A list of the pages that words.lua names for any of the wanted words, as hits of find.search.
 local function by_other_words(book, wanted)
   local found = {}
   for _, row in ipairs(words) do
@@ -137,8 +137,8 @@ local function fields_of(entry)
   return fields
 end
 
--- The searchable text of one page, { name, lower, said, fields }: its name, its words, and those of its fields, all in
--- lower case.
+-- The searchable text of one page: { name, lower: the name in lower case, said: its words in lower case, fields: a list
+-- { field, said } }.
 local function document(name, lines, fields, returns)
   local parts = { table.concat(lines, " ") }
   for _, result in ipairs(returns or {}) do parts[#parts + 1] = result.text end
@@ -174,8 +174,8 @@ local function documents(book)
   return out
 end
 
--- The points by which a document matches all wanted words, and the list of its fields that match, for display; nil when
--- it lacks a word.
+-- The points by which a document matches all wanted words, patterns of escaped, and the list of its fields that match,
+-- at most FIELDS_SHOWN; nil when it lacks a word.
 local function score(doc, wanted)
   local total, fields = 0, {}
   for _, word in ipairs(wanted) do
@@ -222,14 +222,15 @@ local function stems(wanted)
   return out
 end
 
--- A list of words as Lua patterns that match themselves.
+-- A list of words in lower case, as Lua patterns that match themselves.
 local function escaped(list)
   local out = {}
   for k, word in ipairs(list) do out[k] = word:lower():gsub("[^%w_]", "%%%0") end
   return out
 end
 
----Pages that contain all these words, the best first: at most SHOWN of them, and how many there are.
+---Pages that contain all these words, or where none does, all without their endings, the best first; if there are any,
+---behind those that words.lua names for a word. At most SHOWN of them, and how many there are.
 ---@param book table
 ---@param wanted string[]
 ---@return { name: string, summary: string, fields: cq.reference.Field[] }[] hits, integer count
@@ -265,13 +266,13 @@ end
 
 -- ---- nothing fits ---------------------------------------------------------------------------------------------------
 
--- Are two words so similar that one may be a misspelling of the other?
+-- Is `word` the other word but for one edit in every LETTERS_AN_EDIT of its letters?
 local function resembles(word, other)
   return text.distance(word, other) <= math.floor(#word / LETTERS_AN_EDIT)
 end
 
 -- A list { word, named } of all words that a search could mean; named: the word is the name of a page or field, not
--- only in a text.
+-- only in a text. To be called after find.search, which makes book.documents.
 local function vocabulary(book)
   local list, seen = {}, {}
   -- Appends a word in small letters, once, and not if it is shorter than three.

@@ -42,7 +42,7 @@ Page.__index = Page
 -- Appends a line of HTML. format, ...: as string.format takes them; format alone is taken as it is.
 function Page:add(format, ...) self[#self + 1] = select("#", ...) > 0 and format:format(...) or format end
 
--- A text as HTML in which names that have an entry become links to it.
+-- A text, escaped, as HTML in which names that have an entry become links to it.
 function Page:linked(said)
   return (escaped(said):gsub("%f[%w_][%a_][%w_]*[%.:][%w_%.:]*[%w_]", function(name)
     if self.anchors[name] then return ('<a href="#%s">%s</a>'):format(plain.anchor(name), name) end

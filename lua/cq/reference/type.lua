@@ -60,7 +60,7 @@ function types.split(text)
   return out
 end
 
----The parts of a union type as a set, without nil.
+---The parts of a union type as a set, without nil; "x.def" is "x".
 ---@param text string
 ---@return table<string, true>
 function types.set(text)

@@ -93,8 +93,8 @@ end
 
 -- ---- particles ------------------------------------------------------------------------------------------------------
 
--- The distance of neighbours in a body's lattice, from the largest of its particles' volumes {n}, since some parts may
--- have been filled more closely.
+-- The distance of neighbours in the lattice of a body (of parts.bodies), from the largest of its particles' volumes
+-- {n}, since some parts may have been filled more closely.
 local function spacing_of(volume, body, dim)
   local most, data = 0, volume:data()
   for p = body.first - 1, body.first + body.count - 2 do most = math.max(most, data[p]) end
@@ -123,8 +123,8 @@ local function cabled(world)
   return out
 end
 
--- The cq.Report.lattice of the particles that the film shows: all; or where these are too many, those on the surface,
--- or every n-th of them. A note says so.
+-- The cq.Report.lattice of the particles that the film shows: all; or where these are too many, or the user wants it,
+-- those on the surface, of which every n-th if they are too many. Those that cables run through stay. A note says so.
 local function lattice_of(self, bodies)
   local world, rest, def = self.world, self.rest:data(), self.def
   local through = cabled(world)
@@ -254,7 +254,7 @@ local function groups_of(world)
 end
 
 -- The radii with which particles are drawn: { largest [length], shares: number of the page's text with each radius as a
--- share of the largest in 8 bits; nil where all are equal }.
+-- share of the largest in 8 bits; nil where all are about equal }.
 local function radii_of(self, lattice, add)
   local n, volume, dim = lattice.count, self.volume:data(), self.world.dim
   local least, most, out = math.huge, 0, ffi.new("uint8_t[?]", n)

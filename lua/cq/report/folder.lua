@@ -26,9 +26,9 @@ end
 
 local hidden = { script_hash = true, sources = true, abi = true, started = true, finished = true, ranks = true }
 
----Facts of a run for the page, by name: the entries of its manifest, and the best loss.
+---Facts of a run for the page, by name: most entries of its manifest, by paths with points, and the best loss.
 ---@param manifest table
----@param result? table         of cq.load
+---@param result? table         of the cq.Saved that cq.load gives
 ---@return table<string, string|number>
 function folder.facts(manifest, result)
   local plain = {}
@@ -40,7 +40,8 @@ function folder.facts(manifest, result)
   return out
 end
 
----The report that cqlua robust has left in the folder of a run, robustness.json; nil: none, or a damaged one.
+---The report that cqlua robust has left in the folder of a run, robustness.json; nil: none, or a damaged one. Its gains
+---are over the start, or the body without signals: baseline_of is "start" or "no signals".
 ---@param path string
 ---@return { text: string, bars: table[], baseline_of: string }?
 function folder.robustness(path)

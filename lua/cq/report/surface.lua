@@ -202,7 +202,7 @@ end
 ---@param film table             with world, rest, volume, and positions of its frames
 ---@param list table[]            its bodies
 ---@param lattice cq.Report.lattice
----@param keep fun(text: string): integer
+---@param keep fun(text: string): integer   adds a text to the page, and returns its number
 ---@return table
 function surface.of(film, list, lattice, keep)
   local world, rest, volume, dim = film.world, film.rest, film.volume, film.world.dim

@@ -30,7 +30,7 @@ local function gap_along(robot, list, d)
 end
 
 -- Side lengths {dim} of the boxes that particles stand for: of their lattice, which may differ by axis; of cubes of
--- their volume where they are on no lattice. Also returns the sum of their volumes.
+-- their mean volume where they are on no lattice. Also returns the sum of their volumes.
 local function sides_of(robot, list)
   local dim, sum, product, sides = robot.dim, 0, 1, {}
   for _, p in ipairs(list) do sum = sum + robot.volume:get(p) end
@@ -60,8 +60,8 @@ local function is_block(robot, list)
   return math.abs(sum / box - 1) < FULL
 end
 
--- A list of the parts of a body, lists of particle numbers from 1, that have a lattice each: groups that are blocks,
--- the smallest first, and the rest together.
+-- A list of the parts of a body, disjoint lists of particle numbers from 1, that have a lattice each: groups that are
+-- blocks, the smallest first, and the rest together.
 local function parts_of(robot)
   local names, taken, out, rest = { unpack(robot.group_names) }, {}, {}, {}
   table.sort(names, function(a, b)
@@ -129,8 +129,9 @@ local function finder(robot, sides, list, lower)
   end
 end
 
--- Fills a part with new particles: appends to out.places their coordinates, to out.sources the number of the old
--- particle that each replaces, and to out.volumes volumes that sum to the old ones.
+-- Fills a part with new particles, factor times as far apart, within the boxes of its old ones (list, from 1): appends
+-- to out.places their coordinates, to out.sources the number of the old particle that each replaces, and to out.volumes
+-- volumes that sum to the old ones.
 local function fill(robot, list, factor, out)
   local sides, before = sides_of(robot, list)
   local lower, upper = box_of(robot, sides, list)
@@ -167,7 +168,7 @@ end
 -- ---- what they have -------------------------------------------------------------------------------------------------
 
 -- A function of the number of an old particle that gives a list of the new ones in its place; the nearest one where
--- there is none. Numbers from 1.
+-- there is none. Numbers from 1. position {m, dim}, sources: of the new particles.
 local function successors(robot, position, sources)
   local out = {}
   for k, source in ipairs(sources) do
@@ -188,9 +189,8 @@ local function successors(robot, position, sources)
   end
 end
 
--- The numbers of new particles, int32_t from 0, that stand for `index`, a list {count} of old ones from 0, each once
--- and in order; and how many they are. after(p): the list of the new
--- particles that replace the old one p, numbers from 1.
+-- The numbers of new particles, int32_t from 0, that stand for `index`, {count} old ones from 0, each once and in
+-- order; and how many they are. after(p): the list of the new particles that replace the old one p, both from 1.
 local function renewed(index, count, after)
   local seen, list = {}, {}
   for k = 0, count - 1 do
@@ -233,8 +233,8 @@ local function with(one, fields)
   return out
 end
 
--- A copy of a cable whose points are the means of the new particles that replace the old ones. after: as in
--- renewed.
+-- A copy of a cable whose points are the means of the new particles that replace the old ones; the distance of its
+-- points is limited only by a gap that the user gave. after: as in renewed.
 local function take_cable(cable, after)
   local points = {}
   for k, point in ipairs(cable.points) do
@@ -277,8 +277,8 @@ local function take_groups(out, robot, after)
   end
 end
 
----Samples a copy of a robot again. Errors: surfaces under pressure, whose areas belong to the old particles; places or
----volumes set by robot:with.
+---Samples `out`, a copy of a robot, again in place. Errors: surfaces under pressure, whose areas belong to the old
+---particles; places or volumes set by robot:with.
 ---@param out cq.Robot       the copy
 ---@param robot cq.Robot
 ---@param factor number      of the distance between particles

@@ -102,8 +102,8 @@ local function append_name(world, list, name, what)
   append_group(list, robot, robot.group_table[name])
 end
 
--- Appends a particle, given by its number in the world from 1, to a list from 0. Errors: no such number; void that is
--- left out.
+-- Appends a particle, given by its number from 1 in the world (of a design's: in the whole design), to a list from 0.
+-- Errors: no such number; void that is left out.
 local function append_number(world, list, value, what)
   local part = world.part_of                     -- of a design's world, without void that is left out
   local count = part and part.count or world.particle_count
@@ -185,10 +185,10 @@ local function build(world, which, what)
   return packed({ all }, true)
 end
 
----Lists of particle numbers (or one list), from 1, as a selection of its own.
+---Lists of particle numbers (or one list), from 1 within a robot, as a new selection, which the world does not keep.
 ---@param world cq.World
 ---@param which integer[]|integer[][]
----@param first integer       added to each: where its robot begins
+---@param first integer       added to each: where its robot begins, from 0
 ---@return cq.Selection
 function selection.remember(world, which, first)
   local single = type(which[1]) == "number"
@@ -221,7 +221,7 @@ local function key_of(world, which, what)
   return "{" .. table.concat(parts, ",") .. "}"
 end
 
----The selection that a name, a list, a group, a robot or nil (everything) stands for.
+---The selection that a name, a list, a group, a robot or nil (everything) stands for, made once and kept in the world.
 ---@param world cq.World
 ---@param which any
 ---@param what string      for errors

@@ -9,7 +9,7 @@ local tables = require "cq.base.tables"
 
 local transfer = {}
 
--- The places of a robot's particles {n, dim} as shares of the box around it, from 0 to 1.
+-- The places of a robot's particles {n, dim}, without those set by robot:with, as shares of the box around it, 0 to 1.
 local function relative(robot)
   local x, low, high = robot.position:detach(), {}, {}
   local spacing = robot.volume:mean():item() ^ (1 / robot.dim)
@@ -78,7 +78,9 @@ local function shifted_values(robot, other)
   return out
 end
 
----The values that robot:with has set in another robot, for this one.
+---The values that robot:with has set in `other`, for `robot`: of the same particles, or of the nearest ones; of cables
+---by their numbers. Errors, unless both have the same particles: places set by robot:with; different dimensions, or
+---numbers of cables or stress signals.
 ---@param robot cq.Robot
 ---@param other cq.Robot        with the values
 ---@return table<string, table>   as values.check gives them

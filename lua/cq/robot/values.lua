@@ -38,7 +38,8 @@ table.sort(names)
 -- declared for its names: what a value may be depends on the robot, see check_tensor
 local spec = is.define("robot:with", kinds, nil, function(key, given) return elastic.hint(key, given, kinds) end)
 
----What may be meant by a name that is none of the fields, for errors.
+---What may be meant by a name that is none of the fields, for errors. given: all that the user gave, for Lame's
+---constants; known: the names to suggest, those of robot:with unless given.
 ---@return string      " (...)", or nothing
 function values.hint(name, given, known)
   local hint = elastic.hint(name, given, kinds)
@@ -70,8 +71,8 @@ local function check_range(tensor, entry, what)
   end)
 end
 
--- The allowed shapes of a value in words: "one number or {32} or {batch, 32}". counts: the allowed sizes along the
--- dimension of particles. whole_only: only shapes of one value.
+-- The allowed shapes of a value in words: "one number or {32} or {batch, 32}". w: shape of one value; counts: the
+-- allowed sizes along the dimension of particles. whole_only: only shapes of one value.
 local function shapes_allowed(entry, w, counts, whole_only)
   local allowed = {}
   if not is_each(entry) then allowed[1] = #w == 0 and "one number" or shape_text(w) end
@@ -221,7 +222,7 @@ function values.is_each(name) return is_each(field.by_name[name]) end
 ---The values of all particles of a robot when a rollout begins, as plain numbers.
 ---@param robot cq.Robot
 ---@param name string
----@return cq.Tensor?     {n, ...} or {batch, n, ...}; nil where only a rollout can tell
+---@return cq.Tensor?     {n, ...} or {batch, n, ...}; nil: weights of actuators that robot:with did not set
 function values.start(robot, name)
   return T.tape.pause(function()
     local given = values.spread(robot, name)

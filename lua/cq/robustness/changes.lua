@@ -103,11 +103,11 @@ end
 local function late(signals, before) return before or signals * 0, signals end
 
 -- A controller whose signals are stronger, noisy or late, as a change says; the given one if it says none of these.
-local function change_signals(change, policy, seed)
-  if change.strength then policy = through(policy, stronger(1 + change.strength)) end
-  if change.noise then policy = through(policy, noisy(change.noise, seed)) end
-  if change.latency == 1 then policy = through(policy, late) end
-  return policy
+local function change_signals(change, controller, seed)
+  if change.strength then controller = through(controller, stronger(1 + change.strength)) end
+  if change.noise then controller = through(controller, noisy(change.noise, seed)) end
+  if change.latency == 1 then controller = through(controller, late) end
+  return controller
 end
 
 -- ---- all of them ----------------------------------------------------------------------------------------------------
@@ -142,7 +142,8 @@ end
 local function world_of(run) return run.extracted and run.extracted.world or run.world end
 
 -- Moves an experiment to a grid of `factor` times the cell size. Returns the experiment and its parameters there, made
--- by its function of a level; without one, sets fields.world to a world with its bodies sampled again.
+-- by its function of a level, and sets fields.body to a body extracted there; without that function, sets fields.world
+-- to a world with its bodies sampled again.
 local function on_grid(run, params, factor, fields)
   if not levels.is_function(run) then
     fields.world = (fields.world or run.world):refined(factor)
@@ -249,7 +250,7 @@ add { name = "latency", sizes = { 1 }, allowed = is.integer { min = 0, max = 1 }
   says = function() return "1 control step" end, missing = without_policy,
   draw = function(u) return u < 0.5 and 1 or nil end }
 
----All kinds of change at once, with random sizes: sizes by name.
+---Random sizes by name for all kinds of change at once: precision never, grid and latency in half of the draws.
 ---@param generator cq.Random
 ---@param is_there fun(name: string): boolean     does this kind of change apply?
 ---@return table<string, number>

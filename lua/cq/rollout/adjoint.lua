@@ -90,15 +90,16 @@ local function require_back(roll, status)
   unstable.raise(roll, status)
 end
 
----Multiplies the adjoint of the state that the engine is at by the decay of one control step, or cuts it at the end of
----a window; does nothing for exact gradients.
+---Multiplies the adjoint of the state that the engine is at by the decay of one engine step (a control step is
+---world.pieces of them), or cuts it at the end of a window; does nothing for exact gradients.
 function Back:discount()
   if self.roll.is_exact then return end
   require_back(self.roll, C.cq_rollout_discount(self.roll.handle))
 end
 
----Reverses the engine to state `step` in one call, unless it is at that state. Adds the gradients of the signals on the
----way to grad_signals, and leaves the gradients of the last step's forces in force_grad.
+---Reverses the engine to state `step`, unless it is at that state: in one call, or where forces are evaluated at each
+---engine step by reverse_engine_steps. Adds the gradients of the signals on the way to grad_signals, or of weights to
+---the engine's own network, and leaves the gradients of the forces of the step reversed last in force_grad.
 function Back:reach(step)
   local roll = self.roll
   if roll.world.pieces > 1 then return self:reverse_engine_steps(step) end
@@ -132,7 +133,7 @@ local function forces_adj(self, i, state)
 end
 
 ---Reverses one control step, to state `step`, engine step by engine step, since some forces are evaluated at each.
----held_grad becomes the sum of the gradients of forces that are constant over the control step.
+---held_grad becomes the sum of the gradients of forces over these steps, for those constant over the control step.
 function Back:reverse_engine_steps(step)
   local roll, pieces = self.roll, self.roll.world.pieces
   local from, to = C.cq_rollout_at(roll.handle), step * pieces

@@ -127,8 +127,8 @@ function continued.again(self)
   return fields
 end
 
----Passes the adjoint of the first state to the rollout that is continued, if it is differentiable. The robots' initial
----state then gets no gradient.
+---Passes the adjoint of the first state, with the decay of a step, to the rollout that is continued, if that is
+---differentiable. The robots' initial state then gets no gradient.
 ---@param self cq.Rollout
 function continued.pass_adjoint(self)
   if not self.continues then return end

@@ -264,8 +264,8 @@ function Keep:save(i, signals, forces)
   self:save_forces(i * self.pieces, forces)
 end
 
----Sums the forces of all actuators on each particle, for engine step `step`. forces: a list of tensors, one for each
----actuator.
+---Overwrites the kept forces on each particle at engine step `step` by the sums over all actuators. forces: a list of
+---tensors, one for each actuator.
 function Keep:save_forces(step, forces)
   if not self.f then return end
   local total = self:engine_forces(step)

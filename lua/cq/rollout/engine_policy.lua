@@ -41,7 +41,7 @@ local function width_of(world, readout)
   return readout and tonumber(C.cq_readout_count(world.handle, readout.def)) or 0
 end
 
----A rollout's observer and controller in a form that the engine evaluates by itself; nil: they have none.
+---A rollout's observer and controller in a form that the engine evaluates by itself; nil: it cannot.
 ---@param roll cq.Rollout
 ---@return cq.EnginePolicy?
 function engine_policy.of(roll)

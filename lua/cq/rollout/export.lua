@@ -54,7 +54,8 @@ end
 
 -- ---- over time ------------------------------------------------------------------------------------------------------
 
--- A list { name, which } of the bodies whose centre and velocity an export of a table has: each robot, and its groups.
+-- A list { name, which } of the bodies whose centre and velocity an export of a table has: each robot, and its groups
+-- if it has several.
 local function followed(world)
   local list = {}
   for k, robot in ipairs(world.robots) do
@@ -137,8 +138,8 @@ end
 
 -- ---- writing --------------------------------------------------------------------------------------------------------
 
--- Simulates, and writes all frames as rows of one table. Returns the path and the number of rows. simulate(on_step):
--- runs the rollout.
+-- Simulates, and writes all frames but the start as rows of one table. Returns the path and the number of rows.
+-- simulate(on_step): runs the rollout.
 local function export_table(what, def, simulate, world)
   local list, read = trajectory(world)
   local roll = simulate(function(state)

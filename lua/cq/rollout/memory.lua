@@ -25,8 +25,8 @@ function memory.bytes(amount, what)
     text.describe(amount))
 end
 
----The memory budget of a rollout in bytes: `amount` if it is given; else this process's share of the free memory; nil
----without other processes: the engine decides.
+---The memory budget of a rollout in bytes: `amount` if it is given; else this process's share (--share) of three
+---quarters of the free memory, on CUDA of the GPU's; nil without other processes: the engine decides.
 ---@param amount string|number|nil
 ---@param what string     for errors
 ---@param world cq.World

@@ -112,7 +112,7 @@ function solver.of(roll)
   return setmetatable(out, Report)
 end
 
----Adds the iterations of the backward pass to roll.solver (adjoint, saddle), after that pass; warns of a saddle.
+---Sets the iterations of the backward pass in roll.solver (adjoint, saddle), after that pass; warns of a saddle.
 ---@param roll cq.Rollout
 function solver.add_adjoint(roll)
   local made = read(roll)

@@ -70,7 +70,8 @@ local function pressed_cavity(self, health)
     :format(most.name, most.robot, most.drawn) or ""
 end
 
--- A clause for the error of a failed step: the cavity that has grown by more than `times` before it; empty without one.
+-- A clause for the error of a failed step: the cavity that has grown to more than `times` its drawn volume before it,
+-- empty without one; in the first step as pressed_cavity.
 local function cavity_of(self, health, times)
   if health.step == 0 then return pressed_cavity(self, health) end
   local live = states.new(self, C.cq_rollout_at(self.handle) / self.world.pieces)

@@ -107,7 +107,8 @@ end
 local sources = { world = of_world, call = of_function, tensor = of_tensor }
 
 ---Moves wall_velocity out of a rollout's definition into a series over control steps; nil where every wall keeps one
----velocity. Errors: a world without walls; another shape; numbers that are not finite.
+---velocity. Without control steps a function of time is dropped. Errors: a world without walls; another shape; numbers
+---that are not finite.
 ---@param world cq.World
 ---@param def table            of world:rollout
 ---@return cq.Series?

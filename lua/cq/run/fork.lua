@@ -154,8 +154,8 @@ local function without(arguments, names)
   return out
 end
 
----The arguments of a run's command line, with another folder and further options. If its script is gone, the copy in
----the run's folder is used.
+---The arguments of a run's command line without --out, --resume, --overwrite, --from and the options of `more`, which
+---follow the script instead. If the script is gone, the copy in the run's folder is used.
 ---@param manifest table      of the run
 ---@param parent string       its folder
 ---@param more string[]       options, "--name", "value"

@@ -14,7 +14,7 @@ local function numbers(version)
   return out
 end
 
--- Is one version newer than another? By major, minor and patch number.
+-- Is version `one` newer than version `other`? By major, minor and patch number.
 local function is_newer(one, other)
   local a, b = numbers(one), numbers(other)
   for k = 1, math.max(#a, #b) do

@@ -41,8 +41,8 @@ local function prompt(about)
   end
 end
 
----After Ctrl-C at a terminal: asks whether the run shall go on, stop, or open a prompt. Returns true if it shall stop,
----false without Ctrl-C.
+---Shall the run stop? After Ctrl-C at a terminal asks whether to go on, stop, or open a prompt; elsewhere it shall, as
+---it shall with --watch when a new version of the script was saved.
 ---@param about { iteration: integer, run: cq.Run?, globals: table }   globals: of the prompt
 ---@return boolean
 function pause.stops(about)

@@ -158,7 +158,7 @@ end
 -- are the gradient of the indicator of the body, and sum to zero.
 local function walls_of(lattice, cells)
   local of, dim, out = {}, lattice.dim, { particle = {}, area = {}, arm = {}, chamber = true, closed = true }
-  -- index of a particle in the cavity's arrays; added at first use
+  -- Index, from 0, of a particle in the cavity's arrays; added at first use.
   local function entry(particle)
     local k = of[particle]
     if k then return k end

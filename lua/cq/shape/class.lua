@@ -23,8 +23,8 @@ Shape.__index = Shape
 
 local class = { Shape = Shape }
 
----Makes a shape of a table of its parts, and adds the user's line, for errors that show up only when the shape is
----sampled.
+---Makes a table of a shape's fields a shape, in place, and adds the user's line, for errors that show up only when the
+---shape is sampled.
 function class.new(fields)
   fields.made = is.where():gsub(": $", "")
   return setmetatable(fields, Shape)

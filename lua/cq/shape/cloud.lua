@@ -180,8 +180,8 @@ end
 ---place may be a function of coordinates that is true in the cavity; where no empty cell is in it, nothing is added.
 ---Returns the cloud.
 ---@param place number[]|fun(x: number, y: number, z: number?): boolean
----@param what string        for errors
----@param described string
+---@param what string        for errors: who asks
+---@param described string   for errors: the body, in words
 function cloud.chamber(self, name, place, what, described)
   local n, dim, list = self.count, self.dim, {}
   local position = ffi.new("double[?]", n * dim + 1)

@@ -205,7 +205,7 @@ end
 local SHELLS = 4       -- distances at which the neighbourhood of a point is looked at
 
 ---The shape and all within a distance of it: its offset outward, as the room that a liquid leaves around a body: tank -
----body:grown(dx / 2). To one hundredth of the distance; parts that are thinner than a quarter of it may be missed.
+---body:grown(dx / 2). It has no groups. To one hundredth of the distance; parts thinner than a quarter may be missed.
 ---@param distance number     [length]
 ---@return cq.Shape
 function Shape:grown(distance)

@@ -155,7 +155,7 @@ local function image(fields)
   if self.trim then kinds, w, h, left, top = trimmed(picture, kinds) end
   local size = self.size or { self.width, self.width * h / w }
   local x0, y0, scale_x, scale_y = self.at[1], self.at[2], w / size[1], h / size[2]
-  -- What the drawing has at a place: background (-1), body, or a named colour; and its pixel.
+  -- At a place: -1 outside, 0 body, or the number of a named colour; and its pixel's place in picture.pixels, or nil.
   local function kind_at(x, y)
     local i, j = math.floor((x - x0) * scale_x), h - 1 - math.floor((y - y0) * scale_y)
     if i < 0 or j < 0 or i >= w or j >= h then return -1 end

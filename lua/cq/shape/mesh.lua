@@ -58,8 +58,9 @@ local function cut(self, lower, upper)
   return { lower[1], lower[2] }, { upper[1], upper[2] }
 end
 
--- Adds a group to the cloud `out` for each named part that particles lie in, by within(part, x, y, z); a part without
--- particles becomes a chamber if it is a cavity, else a note says that it is no group.
+-- Adds to the cloud `out` a group for each named part, of the particles in it by within(part, x, y, z). One without
+-- particles: the part of a cavity becomes a chamber; a material, or in a section any part, is no group, which a note
+-- says; of others the group stays empty.
 local function mark(self, out, parts, within)
   for _, entry in ipairs(parts) do
     local group, known = cloud.group(out, entry.name), {}
@@ -124,7 +125,7 @@ local function new(fields)
 
   local point, answer = ffi.new "double[3]", ffi.new "uint8_t[1]"
   local x0, y0, z0, inverse = info.lower[0], info.lower[1], info.lower[2], 1 / scale
-  -- is a point of the world inside a part of the mesh?
+  -- Is a point of the world inside a part of the mesh, a number from 0, or in the whole mesh (-1)?
   local function within(part, x, y, z)
     point[0], point[1], point[2] = x0 + (x - at[1]) * inverse, y0 + (y - at[2]) * inverse, z0 + (z - at[3]) * inverse
     check(C.cq_mesh_inside(mesh, part, 1, point, answer))

@@ -37,8 +37,8 @@ local function scatter(seed, k)
   return tonumber(bit.rshift(bit.bxor(z, bit.rshift(z, 31)), 11)) * 2^-53 - 0.5
 end
 
--- The number of lattice cells along each axis: self.count, or what comes nearest to the spacing. Errors: no spacing;
--- too many particles.
+-- The number of lattice cells along each axis: self.count, or what comes nearest to self.spacing, or to `spacing` where
+-- the shape has none. Errors: no spacing; too many particles.
 local function cells(self, spacing)
   local count, total = {}, 1
   local h = self.spacing or spacing

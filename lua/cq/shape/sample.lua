@@ -38,7 +38,7 @@ local spec = is.define("shape:sample",
   { spacing = is.any_of { is.number { above = 0 }, is.vector { size = { 2, 3 }, above = 0 }, optional = true } })
 
 ---The particles of the shape: a regular lattice in each part, at its own spacing or at this one. The same call gives
----the same particles in the same order.
+---the same particles in the same order. Errors: no particles, in all or in a group; a part without any spacing.
 ---@param fields? shape.sample.def
 ---@return cq.Sample
 function class.Shape:sample(fields)

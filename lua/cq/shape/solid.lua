@@ -154,7 +154,7 @@ local function add_faces(one, body, wall)
 end
 
 -- Adds a body's walls to the cloud `out` of its particles: for each the particles beside it, their areas, arms and
--- faces.
+-- faces. A wall without cells, or of a name that is there already, is left out.
 local function add_walls(out, body)
   local solid, dim, scale = body.solid, body.dim, body.scale
   for _, wall in ipairs(body.walls) do

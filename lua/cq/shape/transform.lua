@@ -42,7 +42,7 @@ local function map(a, b)
 end
 
 -- { area, arm, mirrors }: functions that turn area vectors of walls and their arms under x -> A x, and whether A is a
--- mirror image. Areas change by det A^-T, N out of the solid also on a mirror image, and arms by A.
+-- mirror image. Areas change by |det A| A^-T, N out of the solid also on a mirror image, and arms by A.
 local function wall_maps(a, inverted, det)
   local none, cofactor = {}, {}
   for i = 1, #a do
@@ -52,7 +52,7 @@ local function wall_maps(a, inverted, det)
   return { area = map(cofactor, none), arm = map(a, none), mirrors = det < 0 }
 end
 
--- The box that holds a box after a linear map. Returns its lower and its upper corner.
+-- The box that holds a box after the map x -> A x + b. Returns its lower and its upper corner.
 local function map_box(a, b, lower, upper)
   local low, high = {}, {}
   for i = 1, #a do

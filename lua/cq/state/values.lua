@@ -22,7 +22,8 @@ function values.constant(state, name)
   return values.of(state, name)
 end
 
----The places {n, dim} at which the particles of a rollout are undeformed, and their volumes there {n}.
+---The places {n, dim} at which the particles of a rollout are undeformed, and their volumes there {n}; of what differs
+---between scenes the world's own.
 ---@param state cq.State
 ---@return cq.Tensor rest, cq.Tensor volume
 function values.undeformed(state)

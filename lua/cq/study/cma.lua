@@ -103,9 +103,9 @@ function Cma:ask(random)
   return x
 end
 
--- Updates the step size (self.sigma, self.path_sigma) after a generation whose mean moved by `step`: p_sigma <- (1 - c)
--- p_sigma + sqrt(c (2 - c) mu) C^-1/2 step; sigma grows where this path is longer than that of random steps. Returns
--- whether the path is short enough for the covariance to follow it.
+-- Updates the step size (self.sigma, self.path_sigma) after a generation whose mean moved by sigma step: p_sigma <-
+-- (1 - c) p_sigma + sqrt(c (2 - c) mu) C^-1/2 step; sigma grows, to 1 at most, where this path is longer than that of
+-- random steps. Returns whether the path is short enough for the covariance to follow it.
 local function adapt_sigma(self, step)
   local n, c = self.n, self.c_sigma
   local factor, length = math.sqrt(c * (2 - c) * self.mu), 0

@@ -101,8 +101,9 @@ local function result_folder(path)
   end
 end
 
--- Adds the bodies of the best trials to page.data.runs, at most `bodies`; trials without a saved result are skipped.
--- best: rows of trials, the best first; def: options of their films.
+-- Adds the bodies of the best trials to page.data.runs, at most `bodies`, and their positions there, from 0, to
+-- page.data.study.runs; trials without a saved result are skipped. best: rows of trials, the best first; def: options
+-- of their films.
 local function add_bodies(page, folder, best, bodies, def)
   for _, row in ipairs(best) do
     if #page.data.runs >= bodies then break end

@@ -138,7 +138,7 @@ local function groups_of(data)
   return { { text = "all trials", numbers = all }, { text = ("the best, trial %d"):format(best), numbers = { best } } }
 end
 
--- The plot of reported curves, a canvas: for each group of trials the median and a band. nil: no trial has reported.
+-- The plot of reported curves, a canvas: median and band of each of the first MOST groups. nil: no trial has reported.
 local function bands(data)
   local name, series, all = name_of(data), {}, {}
   for k, group in ipairs(name and groups_of(data) or {}) do

@@ -61,8 +61,8 @@ local function first_line(said) return (ffi.string(said):gsub("%s+", " "):gsub("
 -- raised within a transaction whose connection was lost, so that it begins again
 local Again = setmetatable({}, { __tostring = function() return "the connection to the server was lost" end })
 
--- Sets the options of a new connection, and creates the study's schema if needed; returns the server's error, nil if
--- there is none.
+-- Sets the options of a new connection, which has no prepared statements yet, and creates the study's schema if needed;
+-- returns the server's error, nil if there is none.
 local function set_up(self)
   self.prepared, self.count = {}, 0
   local schema = '"' .. self.schema .. '"'
@@ -198,7 +198,7 @@ function Postgres:rows(sql, ...)
   return out
 end
 
----The first column of the first row that an SQL statement returns; nil: it returns none.
+---The value of the first row that an SQL statement of one column returns; nil: no row, or NULL.
 function Postgres:value(sql, ...)
   local row = self:rows(sql, ...)[1]
   if row then return select(2, next(row)) end

@@ -293,7 +293,7 @@ end
 ---@return boolean
 function process.make_folder(path) return F.mkdir(path, 511) == 0 end
 
----Redirects the output and errors of this process to a file. Errors: the file cannot be written.
+---Redirects the output and errors of this process to a file, which is emptied. Errors: the file cannot be written.
 ---@param path string
 function process.print_to(path)
   io.stdout:flush()

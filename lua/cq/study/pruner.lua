@@ -25,7 +25,7 @@ function Pruner:is_rung(step)
 end
 
 ---@internal
----Must a trial with this value at a rung end?
+---Must a trial with this value at a rung end? One with NaN must.
 ---@param value number       the less the better
 ---@param others number[]    values of other trials at this step, in any order
 ---@return boolean

@@ -138,7 +138,7 @@ end
 ---Runs a trial again, alone and outside of the study, and prints its result; also before the study has begun. Errors:
 ---no such trial; one whose point the sampler has yet to choose.
 ---@param session cq.Session
----@return integer? code
+---@return integer? code      1: the trial failed
 function report.rerun(session, number)
   local study, store = session.study, session:has_begun() and session:look()
   if number > study:count() then is.fail("the study has no trial %d; it has %d", number, study:count()) end

@@ -76,7 +76,7 @@ function Session:command(name, what)
   return table.concat(words, " ")
 end
 
----Names the files (script and modules) whose text has changed since the study began, for a sentence; nil: none has.
+---Names the script, or else the first module, whose text has changed since the study began, for a sentence; nil: none.
 ---@param stored table        the stored definition
 ---@return string?
 function Session:changed(stored)
@@ -118,7 +118,7 @@ end
 ---@return boolean
 function Session:has_begun() return is_there(self) end
 
----Opens the store of a study that has begun, for reading unless `change` is set. Errors: the study has not begun.
+---Opens the store of a study that has begun (self.store), to read unless `change` is set. Errors: it has not begun.
 ---@param change? boolean
 ---@return cq.Store
 function Session:look(change)
@@ -176,8 +176,9 @@ end
 ---@field force_new? boolean     what is there is moved away
 ---@field go_on? boolean         the script was changed, and what it gave before counts
 
----Opens the study's store, or creates it, checks that the study is the stored one, and adds its trials. Errors:
----another definition; another script or other options, unless def.go_on is set; a folder that cannot be created.
+---Opens the study's store, or creates it, checks that the study is the stored one, stores its present definition and
+---adds its trials. Errors: another definition; another script or other options, unless def.go_on is set; a folder that
+---cannot be created; with def.force_new workers that are still at work.
 ---@param def cq.Session.begin.def
 ---@return cq.Store
 function Session:begin(def)

@@ -176,7 +176,7 @@ function Sqlite:rows(sql, ...)
   return out
 end
 
----The first column of the first row that an SQL statement returns; nil: it returns none.
+---The first value in the first column of the rows that an SQL statement returns; nil: no row, or NULL in all.
 function Sqlite:value(sql, ...)
   local value
   each_row(self, sql, function(_, _, statement)

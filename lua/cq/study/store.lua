@@ -359,7 +359,7 @@ function Store:beat(worker, now)
   self.base:run("UPDATE trial SET beat = ? WHERE state = 'running' AND worker = ?", now, worker)
 end
 
----Makes all trials in these states wait to be tried again; returns their number.
+---Makes all trials in these states wait to be tried again, with no attempts counted; returns their number.
 ---@param states string[]
 ---@return integer changed
 function Store:retry(states)
@@ -376,7 +376,7 @@ end
 ---The best point by the mean of its replicates, among the points with the most finished replicates.
 ---@param repeats integer
 ---@return { k: integer, value: number, count: integer, number: integer, trial: integer }?    number: the first trial of the
----  point, trial: the best of them
+---  point, trial: the best of them; value: the less the better
 function Store:best(repeats)
   local best = self.base:rows([[SELECT (number - 1) / ?1 + 1 AS k, avg(value) AS value, count(*) AS count,
     min(number) AS number FROM trial WHERE state = 'done' GROUP BY k ORDER BY count DESC, value LIMIT 1]], repeats)[1]

@@ -93,8 +93,8 @@ local function curve_of(value)
   return value
 end
 
--- The table of numbers by name that run returned. Lists are stored as curves by keep(name, step, value). Errors: no
--- finite number for an objective.
+-- The table of numbers by name that run returned; a single number is the first objective. Lists are stored as curves by
+-- keep(name, step, value), other values left out. Errors: no finite number for an objective.
 local function result_of(study, returned, keep)
   local first = study.objectives[1].name
   if type(returned) == "number" or text.is_instance(returned, "cq.Tensor") then returned = { [first] = returned } end
@@ -221,7 +221,8 @@ local function can_resume(folder)
 end
 
 -- Runs a trial from its job: creates its folder, calls the function, and writes history and manifest. keep, ask: as in
--- `reporter`. Returns the state "done", "pruned", "failed" or "interrupted", and the numbers or the first line of the
+-- `reporter`. Unless it is run alone, what the process prints goes to output.txt from then on; --out and --seed become
+-- the trial's. Returns the state "done", "pruned", "failed" or "interrupted", and the numbers or the first line of the
 -- problem.
 local function carry_out(study, job, keep, ask)
   if study.resumes and not job.alone and can_resume(job.folder) then

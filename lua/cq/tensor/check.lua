@@ -96,8 +96,8 @@ end
 local LEAST_NOISE = 1e-15        -- relative; some additions in double
 local POINTS = 7
 
--- The rounding noise in values at equal steps: the largest that differences of third and higher order show, where a
--- smooth f leaves nothing else. `values` is overwritten.
+-- The rounding noise in POINTS values at equal steps: the largest that differences of third and higher order show,
+-- where a smooth f leaves nothing else. `values` is overwritten.
 local function noise_in(values)
   local largest, weight = 0, 1
   for order = 1, POINTS - 2 do
@@ -110,9 +110,9 @@ local function noise_in(values)
   return largest
 end
 
--- The rounding error of f at p, whose value there is `loss`: More and Wild, Estimating computational noise, SIAM J.
--- Sci. Comput. 33 (2011). Points lie on one side of p, so that a kink at p has no effect; steps grow until most values
--- differ, or f fails.
+-- The absolute rounding error of f at p, whose value there is `loss`: More and Wild, Estimating computational noise,
+-- SIAM J. Sci. Comput. 33 (2011). Points lie on one side of p, so that a kink at p has no effect; steps grow from 1e-6
+-- to 1e-2 until most values differ, or f fails. Errors: f fails with the smallest step.
 local function noise_of(f, p, list, direction, loss)
   local h, values = 1e-6
   repeat
@@ -133,7 +133,7 @@ local function noise_of(f, p, list, direction, loss)
 end
 
 -- Is there a kink at p? One-sided differences of a smooth f have a gap h f''; at a kink the gap stays while h shrinks.
--- Gaps within rounding do not count.
+-- The two smallest steps whose gap is beyond rounding are compared; without two there is none.
 local function is_kink(rows, noise)
   local last
   for i = #rows, 1, -1 do
@@ -152,7 +152,8 @@ end
 -- Does a difference that can be trusted contradict the gradient? With too large a step it is far from that of the next
 -- larger step, with too small a step from that of the next smaller one, and at a kink its two sides differ, at the next
 -- smaller step where curvature makes up for that: so it is off by no more than these. The smallest step has no smaller
--- one and is no witness, unless it is alone; nor is one too small to change f.
+-- one and is no witness, unless it is alone; nor is one too small to change f. If none changes f, the gradient is
+-- wrong if it says that the largest one does.
 local function is_wrong(rows, analytic, noise)
   local moved = {}
   for _, row in ipairs(rows) do
@@ -178,8 +179,8 @@ local function verdict_of(rows, analytic, best, check, tolerance)
   return is_kink(rows, check.noise) and "kink" or "rounding"
 end
 
--- The values of f at h and -h along a direction; nil if it fails, as beyond a bound of a parameter, where a smaller
--- step may succeed. After the last step the error is raised.
+-- The values of f at h and -h along a direction, by value(h); nil if it fails, as beyond a bound of a parameter, where
+-- a smaller step may succeed. is_last: no step is left, and its error is raised.
 local function ends_of(value, h, is_last)
   local fine, plus = pcall(value, h)
   local fine_too, minus = pcall(value, -h)
@@ -188,7 +189,7 @@ local function ends_of(value, h, is_last)
 end
 
 -- A row { step, central, forward, backward, gap, error } for each step at which f can be computed, and the least
--- relative error of them. No more rows follow once an error is at most `enough`.
+-- relative error of them. No more rows follow once an error is at most `enough`. Errors: f fails at all steps.
 local function rows_of(value, loss, analytic, steps, enough)
   local rows, best = {}, math.huge
   for i, h in ipairs(steps) do
@@ -240,7 +241,8 @@ local function check_gradient(f, p, opts)
   end
 
   local random = ffi.new("cq_random", opts.seed, 0)
-  -- checks the gradient along a random direction of the parameters in `part`
+  -- Checks the gradient along a random direction of the leaves in `part`, and adds the result, with this name, to self;
+  -- the first call measures self.noise unless it is given.
   local function add(part, name)
     local direction = random_direction(part, random)
     self.noise = self.noise or math.max(LEAST_NOISE * math.abs(loss), noise_of(f, p, part, direction, loss))

@@ -193,8 +193,8 @@ function class.check_tensor(value, what)
   return value
 end
 
----Returns a dimension of a user's as a number from 1; given from 1, or from the end by a negative one. Errors: beyond
----the rank.
+---Returns a dimension of a user's as a number from 1; given from 1, or from the end by a negative one. Errors: there is
+---no such dimension.
 ---@param rank integer
 ---@param dim any
 ---@param what string          for the error
@@ -251,7 +251,7 @@ function class.adjoint(t)
 end
 
 ---Adds a gradient to that of the tensor, in place; does nothing if the tensor needs none.
----@param grad cq.Tensor|number|nil   of the same shape; nil: nothing
+---@param grad cq.Tensor|number|nil   of the same shape, a number for one element; nil: nothing
 function Tensor:accumulate(grad)
   class.check_tensor(self, "accumulate")
   if grad == nil or not self.requires_grad then return end

@@ -91,7 +91,8 @@ local function set_rows(y, number)
   return rows
 end
 
--- Adjoint of a convolution with its bias and activation: adds to the gradients of the input, the kernel and the bias.
+-- Adjoint of a convolution with its bias and activation: adds to the gradients of the input, the kernel and the bias;
+-- overwrites `gradient` with that before the activation.
 local function back(node, gradient)
   local extra = node.extra
   if extra.bias or extra.activation >= 0 then
@@ -137,15 +138,15 @@ end
 local straight = { options = options, channels = "channels_out, channels_in", takes = 2,
   refusal = "does not fit into" }
 
--- The size of a strided convolution's result along an axis, from the size of its input; 0 where the kernel does not
--- fit.
+-- The size of a strided convolution's result along axis d, from 0, for the size `width` of its input, which it sets in
+-- conv; 0 where the kernel does not fit.
 function straight.size(_, conv, d, width)
   conv.size[d] = width
   local room = width + 2 * conv.padding[d] - conv.dilation[d] * (conv.kernel[d] - 1) - 1
   return room < 0 and 0 or tonumber(room / conv.stride[d]) + 1
 end
 
--- Runs a strided convolution of x with the kernel w into y.
+-- Runs a strided convolution of x with the kernel w into y; returns the engine's status.
 function straight.run(conv, x, w, y) return C.cq_tensor_convolve(conv, x.pointer, w.pointer, y.pointer) end
 
 -- Adjoint of a strided convolution: adds to the gradients of the input and the kernel.
@@ -156,8 +157,8 @@ end
 local transposed = { options = transposed_options, channels = "channels_in, channels_out", takes = 1,
   refusal = "leaves nothing of" }
 
--- The size of a transposed convolution's result along axis d, from the size `width` of its input; more: output_padding.
--- Errors: it is not below the stride or the dilation.
+-- The size of a transposed convolution's result along axis d, from 0, for the size `width` of its input, which it sets
+-- in conv; more: output_padding. Errors: that is below neither the stride nor the dilation.
 function transposed.size(what, conv, d, width, more)
   if more >= math.max(tonumber(conv.stride[d]), tonumber(conv.dilation[d])) then
     fail("%s: output_padding must be below the stride or the dilation, got %d", what, more)
@@ -166,7 +167,7 @@ function transposed.size(what, conv, d, width, more)
   return tonumber(conv.size[d])
 end
 
--- Runs a transposed convolution, which is the adjoint of a strided one, of x with w into y.
+-- Runs a transposed convolution, the adjoint of a strided one, of x with w into y; returns the engine's status.
 function transposed.run(conv, x, w, y)
   y:fill(0)
   return C.cq_tensor_convolve_adj(conv, nil, w.pointer, y.pointer, nil, x.pointer)
@@ -187,32 +188,32 @@ end
 
 -- ---- methods --------------------------------------------------------------------------------------------------------
 
----Cross-correlation of signals with kernels.
+---Cross-correlation of a signal {channels_in, length}, or a batch of them, with kernels.
 ---@param kernel cq.Tensor  {channels_out, channels_in, width}
 ---@param opts? cq.ConvolutionOptions
 ---@return cq.Tensor        {channels_out, length'}, with the batch in front if there was one
 function Tensor:conv1d(kernel, opts) return apply(straight, "conv1d", 1, self, kernel, opts) end
 
----Cross-correlation of pictures with kernels.
+---Cross-correlation of a picture {channels_in, h, w}, or a batch of them, with kernels.
 ---@param kernel cq.Tensor  {channels_out, channels_in, kh, kw}
 ---@param opts? cq.ConvolutionOptions
 ---@return cq.Tensor        {channels_out, h', w'}, with the batch in front if there was one
 function Tensor:conv2d(kernel, opts) return apply(straight, "conv2d", 2, self, kernel, opts) end
 
----Cross-correlation of volumes with kernels.
+---Cross-correlation of a volume {channels_in, d, h, w}, or a batch of them, with kernels.
 ---@param kernel cq.Tensor  {channels_out, channels_in, kd, kh, kw}
 ---@param opts? cq.ConvolutionOptions
 ---@return cq.Tensor        {channels_out, d', h', w'}, with the batch in front if there was one
 function Tensor:conv3d(kernel, opts) return apply(straight, "conv3d", 3, self, kernel, opts) end
 
----Transposed convolution of pictures, the adjoint of conv2d with the same kernel and options: a stride of 2 doubles the
----size. h' = (h - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1.
+---Transposed convolution of a picture {channels_in, h, w}, or a batch, the adjoint of conv2d with the same kernel and
+---options: a stride of 2 doubles the size. h' = (h - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1.
 ---@param kernel cq.Tensor  {channels_in, channels_out, kh, kw}
 ---@param opts? cq.TransposedConvolutionOptions
 ---@return cq.Tensor        {channels_out, h', w'}, with the batch in front if there was one
 function Tensor:conv_transpose2d(kernel, opts) return apply(transposed, "conv_transpose2d", 2, self, kernel, opts) end
 
----Transposed convolution of volumes, the adjoint of conv3d with the same kernel and options.
+---Transposed convolution of a volume {channels_in, d, h, w}, or a batch, as conv_transpose2d: the adjoint of conv3d.
 ---@param kernel cq.Tensor  {channels_in, channels_out, kd, kh, kw}
 ---@param opts? cq.TransposedConvolutionOptions
 ---@return cq.Tensor        {channels_out, d', h', w'}, with the batch in front if there was one

@@ -214,7 +214,8 @@ local function select_back(node, gradient)
   end
 end
 
----a where the mask is not 0, else b. Gradients flow to the selected side only, nan of the other side has no effect.
+---a where this tensor, the mask, is not 0, else b; all three broadcast. Gradients flow to the selected side only, nan
+---of the other side has no effect.
 ---@param a cq.Tensor|number
 ---@param b cq.Tensor|number
 ---@return cq.Tensor

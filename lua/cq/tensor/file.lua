@@ -77,7 +77,7 @@ function Writer:tensor(t)
   self:add(t, t.count * 8)
 end
 
--- Have all numbers of a tensor the same bits?
+-- Have all numbers of a tensor the same bits? False for none.
 local function is_uniform(t)
   local words = ffi.cast("const uint64_t *", t.pointer)
   for k = 1, t.count - 1 do
@@ -103,8 +103,8 @@ function Writer:bounds(t)
   self:number(t.bounds.max or math.huge)
 end
 
--- Appends any value: a byte for its kind, then its contents. path: its name, for errors. Errors: a value that a file
--- cannot hold.
+-- Appends any value: a byte for its kind, then its contents; self.small: tensors in float32. path: its name, for
+-- errors. Errors: a value that a file cannot hold.
 function Writer:value(value, path)
   if class.is_tensor(value) and self.small then
     if value.trainable then
@@ -154,7 +154,8 @@ local function save_npy(path, value, precision)
 end
 
 ---Writes a table of tensors, params (with their bounds), numbers, strings, booleans and tables of these; or, where the
----path ends in .npy, one tensor for NumPy. The file is replaced whole, or left as it was: on a full disk, say.
+---path ends in .npy, one tensor for NumPy. The file is replaced whole, or left as it was: on a full disk, say. Of the
+---ranks under MPI only the first writes.
 ---@param path string     of the file
 ---@param value table|cq.Tensor     of named or numbered entries
 ---@param precision? "float64"|"float32"   float32: tensors in half of the bytes, rounded; float64 unless given
@@ -246,7 +247,7 @@ local readers = {}
 for name, number in pairs(kinds) do readers[number] = name end
 
 -- Reads rank and dimensions; returns a tensor of that shape with any values. Errors: fewer bytes left than `each` for
--- an element, or than `whole`.
+-- an element; where `whole` is given, fewer than that, or more than UNIFORM_MOST elements.
 function Reader:shape(each, whole)
   local rank, dims, count = self:u8(), {}, 1
   if rank > C.CQ_TENSOR_RANK_MAX then self:damaged(("a tensor of rank %d"):format(rank)) end
@@ -315,8 +316,8 @@ local function within(t, bound, is_beyond)
   end
 end
 
--- Reads a param with its bounds. rounded: reads its tensor if it was saved in float32, nil for float64. Errors: bounds
--- that are nan, or that its numbers are not within.
+-- Reads a param with its bounds. rounded: a function that reads its tensor if it was saved in float32, nil for float64.
+-- Errors: bounds that are nan, or that its numbers are not within.
 function Reader:param(path, rounded)
   local min, max = self:number(), self:number()
   if min ~= min or max ~= max then self:damaged("a bound that is nan") end

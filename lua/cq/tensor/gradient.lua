@@ -10,7 +10,7 @@ local gradient = {}
 
 local warned = {}                       -- paths already warned of
 
--- Warns, once for each path, of a gradient that is zero everywhere.
+-- Warns by tensor.warn of a gradient that is zero everywhere; once for each path, unless that returns false.
 local function warn_zero(path)
   if warned[path] then return end
   local told = require("cq.tensor").warn(
@@ -68,8 +68,8 @@ local function is_zero(leaf, of)
   return zero
 end
 
--- The gradient of a parameter after the backward pass, a tensor of its shape. Errors: the objective does not depend on
--- it; not finite.
+-- The gradient of a parameter after the backward pass, a tensor in the memory of its adjoint. Warns if it is zero.
+-- Errors: the objective does not depend on it; not finite.
 local function gradient_of(leaf)
   local t = leaf.tensor
   if not t.adjoint then fail_unreached(leaf, "the objective") end
@@ -104,8 +104,9 @@ local function check_numbers(given, what)
   return values, names
 end
 
--- One backward pass: the gradients, in the shape of p, of the sum of weight times number. Notes in run.reached and
--- run.moved which parameters have a gradient, and one that is not zero. keep: is the tape kept?
+-- One backward pass, before which the parameters' adjoints are cleared: the gradients, in the shape of p, of the sum of
+-- weight times number, zero where there are none. Notes in run.reached and run.moved which parameters have a gradient,
+-- and one that is not zero. keep: is the tape kept?
 local function pass(run, p, weights, keep)
   local outputs, seeds, of = {}, {}, ""
   for _, leaf in ipairs(run.list) do leaf.tensor.adjoint = false end
@@ -150,8 +151,8 @@ function gradient.goal(names)
   return #names == 1 and names[1] == "objective" and "the objective" or "any of " .. table.concat(names, ", ")
 end
 
--- Runs f(p, ...) on a tape. Returns the values of its numbers by name, a list of the gradients of the sums that `plan`
--- asks for, in the shape of p, and the further results of f.
+-- Runs f(p, ...) on a tape. Returns the values of its numbers by name, a list of the gradients of the sums that `plan`,
+-- as in gradient.passes, asks for, in the shape of p, and the further results of f.
 local function evaluate_all(f, list, plan, what, p, ...)
   local run = { record = tape.new(), list = list, reached = {}, moved = {} }
   local results = tape.pack(tape.with(run.record, f, p, ...))
@@ -170,8 +171,8 @@ end
 
 local locked = class.locked
 
--- Calls f(...) with the gradients of the tensors in `list` cleared, and restores them afterwards, also after an error.
--- Returns the results of f.
+-- Calls f(...) with the tensors of the leaves in `list` made to want gradients, locked (class.locked) and without
+-- adjoints, and restores all three afterwards, also after an error. Returns the results of f.
 local function isolated(list, f, ...)
   local before = {}
   for i, leaf in ipairs(list) do
@@ -179,7 +180,7 @@ local function isolated(list, f, ...)
     before[i] = { adjoint = t.adjoint, requires_grad = t.requires_grad, locked = locked[t] }
     t.adjoint, t.requires_grad, locked[t] = false, true, true
   end
-  -- puts gradients of the parameters back as they were before; passes on results or the error
+  -- Puts the fields of the tensors back as they were before; passes on results or the error.
   local function restore(ok, ...)
     for i, leaf in ipairs(list) do
       local t = leaf.tensor

@@ -37,7 +37,7 @@ local function infer(t, shape)
   return dims
 end
 
----The same elements in another shape of the same count; one size may be -1 for what is left. Errors: a wrong count.
+---The same memory in another shape of as many elements; one size may be -1 for what is left. Errors: a wrong count.
 ---@param shape integer[]   its sizes
 ---@return cq.Tensor
 function Tensor:reshape(shape)
@@ -54,11 +54,11 @@ function Tensor:reshape(shape)
   return share(self, dims)
 end
 
----All elements as a vector.
+---All elements as a vector, in the same memory.
 ---@return cq.Tensor
 function Tensor:flatten() return share(class.check_tensor(self, "flatten"), { self.count }) end
 
----A dimension of size 1 more, at a place.
+---The same memory with a dimension of size 1 more, at a place.
 ---@param dim integer  from 1 to rank + 1, negative from the end
 ---@return cq.Tensor
 function Tensor:unsqueeze(dim)
@@ -71,7 +71,7 @@ function Tensor:unsqueeze(dim)
   return share(self, class.check_shape(dims, "unsqueeze"))
 end
 
----Without a dimension of size 1, or without all of these. Errors: the named one has a wrong size.
+---The same memory without a dimension of size 1, or without all of these. Errors: the named one has a wrong size.
 ---@param dim integer?     none: all of size 1
 ---@return cq.Tensor
 function Tensor:squeeze(dim)
@@ -87,7 +87,7 @@ function Tensor:squeeze(dim)
   return share(self, dims)
 end
 
----The same numbers as plain data: no gradient passes.
+---The same numbers, in the same memory, as plain data: no gradient passes.
 ---@return cq.Tensor
 function Tensor:detach() return class.wrap(self.pointer, self.count, self.rank, self.dims) end
 

@@ -124,9 +124,9 @@ function tape.push(back, out, a, b, extra)
   return out
 end
 
--- Calls the backward function of a custom operation with the gradients of its outputs, unless none reached it. The
--- gradients become tensors and are not released afterwards, because the user's function may hold on to them. keep: the
--- tape is kept for another backward pass.
+-- Calls the backward function of a custom operation with the gradients of its outputs, which it clears, unless none
+-- reached it. The gradients become tensors and are not released afterwards, because the user's function may hold on to
+-- them. keep: the tape is kept for another backward pass.
 local function back_custom(node, keep)
   local grads, reached = {}, false
   for i, out in ipairs(node.outputs) do
@@ -186,7 +186,8 @@ local function seed(outputs, grads)
   end
 end
 
--- Runs the backward functions of all recorded nodes, the newest first, and removes the nodes unless the tape is kept.
+-- Runs the backward functions of all recorded nodes, the newest first, clears the gradients of their results, and
+-- removes the nodes unless the tape is kept.
 local function reverse(self, keep)
   for n = self.count, 1, -1 do
     local node = self[n]

@@ -19,9 +19,9 @@ local FLOOR = 1e-9            -- conduction of void: what touches only void is c
 local REACH = 30              -- extents of the body that heat goes through solid before it has leaked
 local CORE = 0.5              -- the core is denser than this share of the densest particle
 
--- The graph of the design's particles that are nearer than the radius (components.graph) with matrix: 0 at pairs of a
--- particle with itself, own {entries}: 1 at these pairs, and leak: the rate at which diffused heat leaks. Errors: none
--- touches another.
+-- The graph of the design's particles that are nearer than the radius (components.graph; components.touching without a
+-- radius) with matrix: 1 at its pairs, but 0 at those of a particle with itself, own {entries}: 1 at these alone, and
+-- leak: the rate at which diffused heat leaks. Errors: none touches another.
 local function touching(design, radius)
   local points = design.robot.position
   local graph = radius and components.graph(points, radius) or components.touching(design.robot, design.spacing)

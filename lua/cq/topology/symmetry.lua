@@ -98,9 +98,9 @@ local function mirror_of(design, def, d)
     words = def.axis .. (def.signals and " " .. table.concat(def.signals, " ") or "") }
 end
 
--- The images of a block that looks the same after a quarter turn: half a turn first, then a quarter, so that each sum
--- is of two numbers only. Returns a list of { partner, signals }, and words on it. Errors: the block does not look the
--- same.
+-- The images of a block that looks the same after half a turn (def.order 2) or a quarter (4: half a turn first, then a
+-- quarter, so that each sum is of two numbers only). Returns a list of { partner, signals }, and words on it. Errors:
+-- the block does not look the same.
 local function turns_of(design, def, d)
   if d ~= 3 and design.robot.dim == 2 then
     is.fail("cq.Topology: a block in the plane turns about z alone, got symmetry.axis = %q with an order", def.axis)

@@ -110,7 +110,7 @@ local function rest_of(design, body, gone, whole, with_body)
 end
 
 -- A list of the particles of the design's body by which the last rollout failed, by the design's numbers: one, or two
--- that met. kept: numbers of the particles simulated, nil for all.
+-- that met. robot: the body as it is in that rollout's world; kept: numbers of the particles simulated, nil for all.
 local function culprits_of(robot, kept)
   local out = {}
   for _, culprit in ipairs(failures.culprits) do

@@ -61,8 +61,8 @@ local of_family = {
   floor = function(wall, world, finer) return { at = below(wall.given.at, world.dx, finer) } end,
 }
 
--- The cell size nearest to factor * dx at which the ground lies on a node; the ground: a floor or the lower side of a
--- box against which gravity presses.
+-- The cell size nearest to factor * dx at which the ground lies on a node; the ground: a floor, a level half plane or
+-- the lower side of a box against which gravity presses.
 local function finer_cells(world, factor)
   local axis, most, at = nil, 0, nil
   for d, g in ipairs(world.gravity or {}) do

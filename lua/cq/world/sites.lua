@@ -26,7 +26,8 @@ function sites.new(world, raw)
   return self
 end
 
--- The cells of all pinned particles, by positions {n, dim} of all particles, as one string, by which worlds are kept.
+-- The first stencil node of each pinned particle, by positions {n, dim} of all particles, as one string, by which
+-- worlds are kept.
 function Sites:key(position)
   local count, dim = self.layout.pin_count, self.dim
   local data, cells = position:data(), ffi.new("int32_t[?]", math.max(count * dim, 1))

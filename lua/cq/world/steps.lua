@@ -24,8 +24,8 @@ local formulations = { updated = C.CQ_FORMULATION_UPDATED, total_lagrangian = C.
 ---@field friction? number            of Coulomb; it sets in over the speed that it takes in 3 engine steps, in space 5, so
 ---  that surfaces which stick creep, and half as fast with half the step
 
--- The rate of decay of unresolved motion that the engine takes for a `transfer`: 0 for APIC. transfer: "apic" or {
--- decay: number or "auto" }. Errors: other fields.
+-- The rate of decay of unresolved motion that the engine takes for a `transfer`: 0 for APIC, AUTO for "auto". transfer:
+-- "apic" or { decay: number or "auto" }. Errors: other fields.
 local function residual_decay(transfer)
   if transfer == "apic" then return 0 end
   local given = decay(transfer).decay
