@@ -116,6 +116,7 @@ describe("chambers by position", function()
     local robot = Creature.from_mesh { path = STL, length = 0.4, spacing = 0.02 }
     assert.same({ "back.left", "back.right", "fore.left", "fore.right" }, robot.signals)
     assert.same(robot.signals, robot.groups)
+    assert(robot.surface, "films draw the mesh")
     local counts = {}
     for k, name in ipairs(robot.signals) do
       local at = middle(robot, name)

@@ -565,6 +565,22 @@ describe("robot:subset", function()
     says(function() r:subset { 101 } end, "whole numbers from 1 to 100")
   end)
 
+  it("is told from another subset of as many particles, and from the whole", function()
+    local r = block { actuators = {} }
+    local first, second, again = r:subset { 1, 2, 3, 4 }, r:subset { 5, 6, 7, 8 }, r:subset { 4, 3, 2, 1 }
+    local world = world_of(first)
+    local state = world:rollout { steps = 0, robot = again:with { velocity = { 0.5, 0 } } }.state
+    assert.same({ 0.5, 0 }, state:velocity(first):totable())
+    assert.same(state:center(first):totable(), state:center(r):totable())
+    assert.same(state:center(first):totable(), state:center(again):totable())
+    says(function() world:rollout { steps = 0, robot = second:with { velocity = { 0.5, 0 } } } end,
+      "this robot is a subset, and the world's robot has other particles")
+    says(function() return state:center(second) end, "state:center: this robot is a subset")
+    says(function() return state:center(first:subset { 1, 2 }) end, "state:center: this robot is a subset")
+    says(function() return world_of(r):rollout { steps = 0 }.state:center(first) end, "this robot is a subset")
+    says(function() return state:center(block { actuators = {} }) end, "this robot is not in the world")
+  end)
+
   it("moves as the whole where the rest does not touch it", function()
     local shape = { cq.Shape.box { name = "left", size = { 0.1, 0.1 }, spacing = 0.02 },
       cq.Shape.box { name = "right", at = { 0.5, 0 }, size = { 0.1, 0.1 }, spacing = 0.02 } }

@@ -335,7 +335,7 @@ cq_status cq_rollout_forward(cq_rollout *r, const cq_controls *controls) {
   const cq_status status = cq_memo_run(r->memo, controls);
   if (cq_memo_at(r->memo) < before) r->began = 0;   // interrupted while steps were made again
   r->failed = status == CQ_UNSTABLE || status == CQ_MEMORY || status == CQ_DEVICE;
-  if (!status) r->adjoint = 0;   // the adjoint belonged to the state before
+  if (status != CQ_INVALID) r->adjoint = 0;   // the adjoint belonged to the state before, which any step leaves
   return status;
 }
 

@@ -477,6 +477,20 @@ function Robot:placed()
   return out
 end
 
+---Has this robot the same particles as another one, in the same order: are both made from one cq.Robot, whole or as
+---subsets of the same numbers?
+---@internal
+---@param other cq.Robot
+---@return boolean
+function Robot:has_particles_of(other)
+  local own, given = self.root_numbers, other.root_numbers
+  if self.root ~= other.root or self.particle_count ~= other.particle_count then return false end
+  for k = 1, own ~= given and self.particle_count or 0 do
+    if (own and own[k] or k) ~= (given and given[k] or k) then return false end
+  end
+  return true
+end
+
 ---Is this robot the other one, or a variant of it?
 ---@internal
 ---@param other cq.Robot

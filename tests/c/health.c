@@ -43,6 +43,7 @@ static void heal(patient *t) {
 static cq_health fail(patient *t, const char *what) {
   cq_health health = {0};
   cq_status status = cq_rollout_begin(t->run.rollout);
+  if (!status) status = cq_rollout_begin_adjoint(t->run.rollout);      // which the first step, or its failure, ends
   int made = 0;
   while (!status && made < STEPS) {
     status = test_run_step(&t->run, made);
@@ -64,6 +65,7 @@ static cq_health fail(patient *t, const char *what) {
   // nothing goes on from a state in the middle of a control step
   CHECK_FAILS(test_run_step(&t->run, made < STEPS ? made : 0), CQ_INVALID, "begin");
   CHECK_FAILS(cq_rollout_begin_adjoint(t->run.rollout), CQ_INVALID, "begin");
+  CHECK_FAILS(cq_rollout_run_adjoint(t->run.rollout, 1, NULL, NULL), CQ_INVALID, "begin the adjoint");
   return health;
 }
 

@@ -33,7 +33,7 @@ local function with_chambers(def, shape, spacing, what)
   local groups, names = chamber.cut(shape:sample { spacing = spacing }, given, what)
   return class.new {
     kind = shape.kind, dim = shape.dim, lower = shape.lower, upper = shape.upper, exact = shape.exact,
-    inside = shape.inside,
+    inside = shape.inside, surface = shape.surface,
     fill = function(own)
       local out = shape.fill(own)
       for _, name in ipairs(names) do out.names[#out.names + 1], out.groups[name] = name, groups[name] end

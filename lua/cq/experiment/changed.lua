@@ -74,7 +74,7 @@ local function world_and_robot(run, body, params, world)
   end
   if is_of(body.robot, world) then return world, world.robot end
   local own, block = world.robot, body.design.robot
-  if own.root ~= block.root or own.particle_count ~= block.particle_count then
+  if not own:has_particles_of(block) then
     is.fail("the world's first robot, %s, is neither the body nor the block of %s that it was cut from", own.name,
       text.count(block.particle_count, "particle"))
   end

@@ -28,9 +28,14 @@ end
 
 -- ---- which robot ----------------------------------------------------------------------------------------------------
 
+-- Has a world's robot no particles but those of a given robot, all of them or some?
+local function is_part(own, robot)
+  return own:descends_from(robot) or own:has_particles_of(robot) or not robot.root_numbers
+end
+
 ---The robot of the world that a given robot refers to: the robot itself; else one made from it, or from which it is
 ---made; else one with the same root (the robot as cq.Robot made it).
----Errors: the world holds several such robots, or none.
+---Errors: the world holds several such robots, or none; the given one is a subset, and the world's has other particles.
 ---@param world cq.World
 ---@param robot cq.Robot
 ---@param what string
@@ -41,20 +46,23 @@ function selection.robot(world, robot, what)
     function(own) return own:descends_from(robot) or robot:descends_from(own) end,
     function(own) return own.root == robot.root end,
   }
+  local others = false
   for _, test in ipairs(tests) do
     local found
     for _, own in ipairs(world.robots) do
-      if test(own) then
+      if test(own) and is_part(own, robot) then
         if found then
           is.fail("%s: the world holds several robots made from this one; use the one that was placed, world.robots[i]",
             what)
         end
         found = own
       end
+      others = others or test(own)
     end
     if found then return found end
   end
-  is.fail("%s: this robot is not in the world", what)
+  is.fail(others and "%s: this robot is a subset, and the world's robot has other particles; use a group of that one"
+    or "%s: this robot is not in the world", what)
 end
 
 -- The one robot of the world with a group of this name. Errors: none has it, or several do.
@@ -87,7 +95,7 @@ end
 -- The group of the same name in the world's robot, which may be a subset of the particles of the group's own robot.
 -- Errors: the world's robot lacks the group.
 local function group_in(robot, group, what)
-  if robot.particle_count == group.robot.particle_count then return group end
+  if robot:has_particles_of(group.robot) then return group end
   local own = robot.group_table[group.name]
   if not own then
     is.fail("%s: the robot of this world has %s of the %d, and none of the group \"%s\"", what,

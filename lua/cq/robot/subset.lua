@@ -99,7 +99,8 @@ function subset.make(out, robot, which)
   end
   local list, place = numbers_of(robot, which), {}
   for k, p in ipairs(list) do place[p] = k end
-  out.particle_count, out.entry_index = #list, nil
+  out.particle_count, out.entry_index, out.root_numbers = #list, nil, {}
+  for k, p in ipairs(list) do out.root_numbers[k] = robot.root_numbers and robot.root_numbers[p] or p end
   gather_values(out, robot, list)
   out.law, out.laws = ffi.new("int32_t[?]", #list), { having = {} }
   for key, value in pairs(robot.laws) do

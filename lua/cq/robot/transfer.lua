@@ -62,11 +62,6 @@ local function require_signals(robot, other)
     robot.weight_columns, table.concat(robot.signals, ", "))
 end
 
--- Do two robots have the same particles, in the same order?
-local function same_particles(robot, other)
-  return robot.root == other.root and robot.particle_count == other.particle_count
-end
-
 -- The values that robot:with has set in `other`, for `robot`, which has the same particles: absolute positions are
 -- shifted by the difference of the places of both (robot:at), and all else is copied.
 local function shifted_values(robot, other)
@@ -85,7 +80,7 @@ end
 ---@param other cq.Robot        with the values
 ---@return table<string, table>   as values.check gives them
 function transfer.values(robot, other)
-  if same_particles(robot, other) then return shifted_values(robot, other) end
+  if robot:has_particles_of(other) then return shifted_values(robot, other) end
   if robot.dim ~= other.dim then
     is.fail("%s is %dD and %s is %dD: values do not go from one to the other", other.name, other.dim, robot.name,
       robot.dim)
