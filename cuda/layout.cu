@@ -61,7 +61,7 @@ static int32_t tiles_along(const cq_shapes_layout *l, const cq_body *body, int i
 }
 
 // Sizes the box of nodes, and of tiles of cells, around each body of a scene by the positions of its particles, and
-// clears the tables over these boxes. Along each axis tile t has the cells of nodes 1 + t SIDE to (t + 1) SIDE. CQ_OK,
+// clears the tables over these boxes. Per axis tile t has the cells around nodes 1 + t SIDE to (t + 1) SIDE. CQ_OK,
 // or a status with a sentence.
 static cq_status size_boxes(cq_shapes_layout *l, const double *positions) {
   const cq_model *m = l->model;

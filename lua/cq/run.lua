@@ -418,8 +418,8 @@ local function ready(self, what)
   keep_folder(self)
 end
 
--- Appends a row to the history, and sets self.done. what: the calling method, for errors. Errors: iteration or loss
--- that is no number; an iteration that is recorded already.
+-- Appends a row to the history; sets self.done to its iteration. what: the calling method, for errors. Errors: of
+-- ready; iteration or loss that is no number; an iteration up to resumed_at.
 local function append(self, row, what)
   ready(self, what)
   for _, name in ipairs { "iteration", "loss" } do

@@ -325,7 +325,7 @@ local function masses_of(self, selection)
   return mass
 end
 
--- The mean position by mass {dim}, or {batch, dim}, of the particles of all groups of a selection together.
+-- For state:raster: the mean position by mass {dim}, or {batch, dim}, of all particles of a selection.
 local function center_of(self, selection)
   if not selection.single then
     selection.whole = selection.whole or self.world:remember_selection(numbers_of(selection))

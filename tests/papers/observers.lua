@@ -24,8 +24,8 @@ local world = cq.World {
   walls = cq.Boundary.box { kind = "friction", mu = 0.5 }, robot:at(case.at),
 }
 
-local eye = learns and cq.Observer.autoencoder { window = { 32, 32 }, spacing = case.pixel, latent = latent, every = every,
-  collect = 2, seed = seed } or cq.Observer.kmeans { clusters = 7, velocity = true }
+local eye = learns and cq.Observer.autoencoder { window = { 32, 32 }, spacing = case.pixel, latent = latent,
+  every = every, collect = 2, seed = seed } or cq.Observer.kmeans { clusters = 7, velocity = true }
 local slow = cq.Optimizer.adam { rate = 1e-3 }
 
 local run = cq.Experiment {

@@ -311,8 +311,8 @@ static void coarse_nodes(cq_scene *s, int32_t block, double *matrix) {
 
 // ---- to the lattice and from it -------------------------------------------------------------------------------------
 
-// Restricts REST, the residual of a linear system, from a block's nodes to the coarse lattice: sets to {count dim} to
-// the sum over these nodes of each hat function times REST.
+// Restricts REST, the residual of a linear system, from a block's nodes to the coarse lattice: sets to {coarse.count
+// dim} to the sum over these nodes of each hat function times REST.
 static void coarse_restrict(cq_scene *s, int32_t block, double *to) {
   const cq_coarse *m = &s->implicit.coarse;
   const real *rest = grid_vector(s, CQ_GRID_REST);

@@ -58,7 +58,7 @@ CQ_INLINE void add_to_volume(const Point *at, const Real along) {
 }
 
 // Adjoint of piola_of at the deformation d: from grad_p = dL/dP, adds to grad_f, grad_rate and the gradients of
-// constants and actuation, and, for a fused law, actuation's part to the gradients of volumes.
+// constants and actuation, and, for a fused law, actuation's part to those of volumes (volume_adj adds the rest).
 CQ_INLINE void piola_of_adj(const Point *at, const Deformed *d, Real grad_f[CQ_DIM][CQ_DIM],
                             Real grad_rate[CQ_DIM][CQ_DIM], const Real grad_p[CQ_DIM][CQ_DIM]) {
   const cq_scene *s = at->s;

@@ -16,8 +16,8 @@ CQ_INLINE void moved_load(const Cells *c, Around *u) {
   around_load(c, nodes_of(c->s, c->s->reference.moved->nodes, U), u);
 }
 
-// Sets stretch and f, F, of particles at->h, ... by the displacements u at the nodes around them and their weights w,
-// as `deform` does.
+// Sets stretch to I + sum u (x) grad N of particles at->h, ..., and f to F = stretch F0, by the displacements u of the
+// nodes around them and their weights w.
 CQ_INLINE void deform_by(const Point *at, const Around *u, const Weights *w, Real stretch[CQ_DIM][CQ_DIM],
                          Real f[CQ_DIM][CQ_DIM]) {
   Real value[CQ_DIM], slope[CQ_DIM][CQ_DIM];

@@ -251,7 +251,7 @@ end
 ---@param world cq.World
 ---@param position ffi.cdata*     double {n, dim}
 ---@param told? { signals: ffi.cdata*, value: fun(name: string): cq.Tensor }   of the control step: signals, and
----  value(name): a tensor {cables}
+---  value of cable_stiffness, cable_length, cable_friction: {cables}
 ---@return { count: integer, points: ffi.cdata*, tension: number[]? }[]
 function cable.paths(world, position, told)
   local out, dim = {}, world.dim

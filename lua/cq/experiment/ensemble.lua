@@ -257,8 +257,8 @@ local function weighted(list, weights)
   return sum
 end
 
--- The value of a constraint over all variants, from the list of its values in each. An upper limit is reduced as the
--- loss is, since larger is worse; one with `equal` is the mean.
+-- The value of a constraint over all variants, from the list of its values in each: an upper limit by `reduce` (as in
+-- weights_of) of its own values, since larger is worse; one with `equal` by the mean.
 local function reduced_constraint(c, list, reduce)
   return weighted(list, weights_of(c.equal and "mean" or reduce, list))
 end

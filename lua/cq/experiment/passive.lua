@@ -34,8 +34,8 @@ local function is_alone(params)
   return true
 end
 
--- The loss of the solid block (density 1 everywhere) without any signal; a number. If the design alone is trained it
--- is computed once a stage, until an option of rollouts changes.
+-- The loss of the solid block (density 1 everywhere) without any signal, a number. steps: control steps, nil: all. If
+-- design and controller alone are trained, that of all is computed once a stage, until an option of rollouts changes.
 local function loss_of_block(run, params, steps)
   local kept, key = run.block_losses, run.scene_number or 0
   if kept[key] and not steps and is_alone(params) then return kept[key] end

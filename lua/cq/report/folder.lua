@@ -28,7 +28,7 @@ local hidden = { script_hash = true, sources = true, abi = true, started = true,
 
 ---Facts of a run for the page, by name: most entries of its manifest, by paths with points, and the best loss.
 ---@param manifest table
----@param result? table         of the cq.Saved that cq.load gives
+---@param result? table         field `result` of what cq.load gives
 ---@return table<string, string|number>
 function folder.facts(manifest, result)
   local plain = {}

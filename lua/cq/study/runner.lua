@@ -46,7 +46,7 @@ end
 -- ---- claims --------------------------------------------------------------------------------------------------------
 
 -- Claims the next waiting trial for this worker and gives it a point, in one transaction, so that replicates of a point
--- cannot draw different ones. Returns { number, attempts, point: JSON }; nil: none is waiting.
+-- cannot draw different ones. Returns { number, attempts, point: JSON }; nil: none waits that can have a point.
 local function claim(self)
   local store, now = self.store, process.now()
   return store.base:transaction(function()
