@@ -181,7 +181,7 @@ static inline void spread_adj(const job *j, int dim) {
     amounts_of(j, n, a);
     for (int o2 = 0; o2 < (dim == 3 ? REACH : 1); o2++)
       for (int o1 = 0; o1 < REACH; o1++) {
-        const pixel *line = line_of(&j->t, at, o1, o2);
+        pixel *line = line_of(&j->t, at, o1, o2);
         const double wy = at[1].weight[o1], wz = at[2].weight[o2];
         double sum = 0, slope = 0;       // over the line: of weight (g . a), and of the weight's derivative (g . a)
         for (int o0 = 0; o0 < REACH; o0++) {
