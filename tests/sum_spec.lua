@@ -30,6 +30,15 @@ describe("a sum of controllers", function()
     for k = 1, expected.count do assert.equal(expected:get(k), roll.signals[1]:get(k)) end
   end)
 
+  it("keeps the parameters of parts that are given none", function()
+    local sum = rhythm_and_feedback(1)
+    sum:prepare(world, centroid())
+    local other = sum:with { feedback = cq.Controller.linear { seed = 5 }:prepare(world, centroid()) }
+    assert.is_true(rawequal(sum.params.rhythm.w, other.params.rhythm.w))
+    assert.is_true(rawequal(other.parts.feedback.params.w, other.params.feedback.w))
+    assert.is_false(rawequal(sum.parts.feedback, other.parts.feedback))
+  end)
+
   it("is the other part alone where one begins with scale = 0, to the bit", function()
     local sum = rhythm_and_feedback(0)
     local ends = {}

@@ -76,7 +76,8 @@ return function(Sum)
       parts[name] = parts[name]:with(params[name])
     end
     local out = setmetatable(tables.merged(self), Sum)
-    out.parts, out.params = parts, params
+    out.parts, out.params = parts, self.params and tables.merged(self.params, params)
+    out:collect()
     return out
   end
 
