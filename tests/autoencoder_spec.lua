@@ -284,8 +284,34 @@ describe("an autoencoder that observes", function()
     process.remove(two)
   end)
 
+  it("goes on with what it had learned at the best, in the next stage of a plan", function()
+    local eye, optimizer, learned, first = small { collect = 1 }, adam(0.1), nil, nil
+    local run = cq.Experiment { world = world(), steps = 5, observer = eye,
+      controller = cq.Controller.mlp { hidden = { 4 } }, objective = function(state) return state:center("trunk")[1] end,
+      optimizer = adam(0.05) }
+    local folder = process.folder()
+    run:optimize { folder = folder, plan = cq.Plan { name = "two", { name = "one", iterations = 4 },
+      { name = "two", iterations = 1 } }, on_iteration = function(i, loss)
+      if i == 4 then learned = run.best end
+      if i == 5 then first = loss end
+      eye:fit { optimizer = optimizer, iterations = 5, batch = 8 }
+    end }
+    assert.equal(learned.loss, first)
+    process.remove(folder)
+  end)
+
+  it("has the same pixels in a world with another grid", function()
+    local eye, robot = small(), scene.robot()
+    local coarse = scene.world(robot):rollout { steps = 0 }.state
+    local seen = eye:picture(coarse)
+    assert.equal(coarse.world.dx, eye.spacing)
+    local fine = cq.World { cells = { 48, 48 }, dx = 1 / 48, dt = 1e-3, substeps = 4, precision = "float64",
+      robot:at { 0.4, 0.127 } }
+    assert.is_true(eye:picture(fine:rollout { steps = 0 }.state):equal(seen))
+  end)
+
   it("may be trained with the controller", function()
-    local w, eye = world(), small { trainable = true }
+    local w, eye = world(), small { trainable = true, collect = 1 }
     local run = cq.Experiment { world = w, steps = 4, observer = eye, controller = cq.Controller.mlp { hidden = { 4 } },
       objective = function(state) return state:center("trunk")[1] end, optimizer = adam() }
     local before = eye.weights.w_conv1:copy()
@@ -296,6 +322,14 @@ describe("an autoencoder that observes", function()
     local saved = cq.load(run.folder).observer
     assert.is_true(saved.weights.w_conv1:equal(run.best.params.observer.w_conv1))
     assert.is_true(saved.weights.w_back1:equal(eye.weights.w_back1))
+    assert.equal(2 * 4 + 1, eye.collected)
+    -- what the file gives is an observer like any other: it collects, fits, says what it is and is trained again
+    local again = cq.Experiment { world = w, steps = 4, observer = saved, controller = cq.Controller.mlp { hidden = { 4 } },
+      objective = function(state) return state:center("trunk")[1] end, optimizer = adam() }
+    assert.is_true(again.params.observer.w_conv1:equal(saved.weights.w_conv1))
+    again:optimize { iterations = 1, folder = folder }
+    assert(saved.collected > 0 and tostring(saved):find "pictures collected")
+    assert(saved:fit { optimizer = adam(), iterations = 2, batch = 2 }.loss[2])
     process.remove(folder)
     assert.is_nil(small():parameters())
   end)
@@ -319,6 +353,10 @@ describe("what an autoencoder refuses", function()
       function() small { weights = { w_conv1 = T.ones { 2 } } } end)
     mistake.fails("weights must be a table of tensors by name, got 3", function() small { weights = 3 } end)
     mistake.fails("particles must be", function() small { particles = 0 } end)
+    mistake.fails('channels has "density" twice', function() small { channels = { "density", "density" } } end)
+    mistake.fails("weights must be a table of tensors by name, got 3", function() small():with(3) end)
+    mistake.fails("it has no weights \"w_conv9\"", function() small():with { w_conv9 = T.ones { 1 } } end)
+    mistake.fails("weights must have b_back1 {3}, got {2}", function() small():with { b_back1 = T.ones { 2 } } end)
     mistake.fails("autoencoder:picture: state is missing", function() small():picture() end)
     mistake.fails("autoencoder:picture: state must be a cq.State, got 3", function() small():picture(3) end)
     local w = scene.world(scene.robot())

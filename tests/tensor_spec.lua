@@ -299,6 +299,10 @@ describe("values of", function()
     local x, w = T.ones { 3, 5, 5 }, T.ones { 2, 3, 3, 3 }
     refused(function() x:conv3d(w) end, "conv3d: the kernel must be {channels_out, channels_in, kd, kh, kw}, got shape")
     refused(function() x:conv2d(w, { activation = "swish" }) end, "activation")
+    refused(function() x:conv2d(w, { output_padding = 1 }) end, "unknown field output_padding")
+    refused(function() x:conv2d(w, { padding = 2 ^ 63 }) end, "padding")
+    refused(function() x:slice(1, 2):conv_transpose2d(w, { stride = 2, output_padding = { 1, 1, 1 } }) end,
+      "output_padding must be one whole number or 2, got 3")
     refused(function() x:conv2d(w, { stride = { 1, 2, 3 } }) end, "conv2d: stride must be one whole number or 2, got 3")
     refused(function() x:conv_transpose2d(w) end, "the input has 3 channels and the kernel takes 2")
     refused(function() x:slice(1, 2):conv_transpose2d(w, { padding = 4 }) end, "leaves nothing of an input of shape")

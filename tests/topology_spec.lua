@@ -579,6 +579,24 @@ describe("robot:subset", function()
     says(function() return state:center(first:subset { 1, 2 }) end, "state:center: this robot is a subset")
     says(function() return world_of(r):rollout { steps = 0 }.state:center(first) end, "this robot is a subset")
     says(function() return state:center(block { actuators = {} }) end, "this robot is not in the world")
+    says(function() r:subset(block { actuators = {} }:group "tip") end, 'the group "tip" is of another robot')
+    -- beside the whole each is itself
+    local both = r:with { velocity = { 0.25, 0 } }
+    local beside = world_of(first):with_robots { r:at { 0.3, 0.5 }, first:at { 0.3, 0.2 } }:rollout { steps = 0 }.state
+    assert.equal(100, #beside:gather(both, "position"):totable())
+    assert.equal(4, #beside:gather(again, "position"):totable())
+  end)
+
+  it("takes of a whole robot the values of its own particles", function()
+    local r = block { actuators = {} }
+    local world = world_of(r:subset { 11, 12, 13 })
+    local rates = (T.arange(1, 100) / 100):unsqueeze(2):expand { 100, 2 }
+    local state = world:rollout { steps = 0, robot = r:with { velocity = rates, density = 1200 } }.state
+    assert.is_true(state:velocities():close(rates:slice(11, 13), 1e-12))
+    local long = r:stretched { axis = "x", factor = 1.5 }
+    local apart = world_of(long:subset({ 11, 12, 13 }):at { 0.3, 0.2 }):rollout { steps = 0 }.state
+    local whole = world_of(long:at { 0.3, 0.2 }):rollout { steps = 0 }.state
+    assert.is_true(apart:positions():close(whole:positions():slice(11, 13), 1e-12))
   end)
 
   it("moves as the whole where the rest does not touch it", function()

@@ -7,6 +7,7 @@
 local host = require "cq.host"
 local is = require "cq.base.schema"
 local manifests = require "cq.run.manifest"
+local tables = require "cq.base.tables"
 local text = require "cq.base.text"
 local method = require "cq.base.method"
 local T = require "cq.tensor"
@@ -74,7 +75,10 @@ end
 function made.observer(self)
   require_world(self)
   local observer = self.data.observer and policy.observer(self.data.observer, self.robots, self.path)
-  return observer and self.parameters.observer and observer:with(self.parameters.observer) or observer
+  if observer and self.parameters.observer then
+    observer:take(tables.merged(observer.weights, self.parameters.observer))
+  end
+  return observer
 end
 
 -- The controller of a saved file with its trained parameters; nil: the file has none.

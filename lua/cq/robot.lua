@@ -132,7 +132,10 @@ end
 ---@return ffi.cdata* index        int32_t, from 0 within the robot
 ---@return integer count
 function Robot:select(which, what)
-  if text.is_instance(which, "cq.Group") then which = which.name end
+  if text.is_instance(which, "cq.Group") then
+    if not self:has_particles_of(which.robot) then is.fail("%s: the group %q is of another robot", what, which.name) end
+    return which.index, which.particle_count
+  end
   if type(which) == "string" then
     local group = self:group(which)
     return group.index, group.particle_count
@@ -489,6 +492,17 @@ function Robot:has_particles_of(other)
     if (own and own[k] or k) ~= (given and given[k] or k) then return false end
   end
   return true
+end
+
+---The numbers of this robot's particles in another robot, which has all of them and maybe more, from 1.
+---@internal
+---@param other cq.Robot
+---@return integer[]
+function Robot:numbers_in(other)
+  local place, out = {}, {}
+  for k = 1, other.particle_count do place[other.root_numbers and other.root_numbers[k] or k] = k end
+  for k = 1, self.particle_count do out[k] = place[self.root_numbers and self.root_numbers[k] or k] end
+  return out
 end
 
 ---Is this robot the other one, or a variant of it?

@@ -338,12 +338,15 @@ end
 -- coordinates, a group, or nil for the selection itself.
 local function window_center(self, center, selection)
   if center == nil then return center_of(self, selection) end
-  if T.is_tensor(center) or type(center) == "table" and type(center[1]) == "number" and not getmetatable(center) then
+  local first = type(center) == "table" and not getmetatable(center) and center[1]
+  if T.is_tensor(center) or type(first) == "number" or type(first) == "table" and type(first[1]) == "number" then
     center = T.as_tensor(center, "state:raster: center")
-    if center:size(-1) ~= self.world.dim then
-      is.fail("state:raster: center must have %d coordinates, got a tensor {%s}", self.world.dim,
-        table.concat(center:shape(), ", "))
+    local by_scene = self.batched and center.rank == 2 and center:size(1) == self.batch
+    if center.rank ~= 1 and not by_scene or center:size(-1) ~= self.world.dim then
+      is.fail("state:raster: center must have %d coordinates%s, got a tensor {%s}", self.world.dim,
+        self.batched and ", or so many for each scene" or "", table.concat(center:shape(), ", "))
     end
+    if not center:finite() then is.fail "state:raster: center must be finite" end
     return center
   end
   return center_of(self, self.world:selection(center, "state:raster: center"))
@@ -368,7 +371,7 @@ end
 ---@field center? any         middle of the window: a list or tensor of coordinates, or a group whose mean position it follows; that of the
 ---  particles themselves unless given
 ---@field channels? "density"|"momentum"|"both"   density, momentum along each axis, or first the one and then the other
----@field particles? integer   draws at most this many particles, evenly chosen, each with the mass of those it stands for; all unless given
+---@field particles? integer   draws at most this many particles, evenly chosen, with as many times their masses as there are more; all unless given
 
 ---Density [mass/length^dim] and momentum for each volume of a group, on the pixels of a window that moves with it: a
 ---picture for convolutions, differentiated to positions, velocities and masses. Particles are spread by quadratic

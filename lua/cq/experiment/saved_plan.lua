@@ -193,8 +193,8 @@ local function check_records(plan, state, starts, records, folder)
     if k == at then others.iterations = before.iterations end
     local changes = is_made(starts, k) and signature.changes(before, others) or ""
     if changes ~= "" then
-      is.fail("%s: stage %q is made, and was another: %s; go on with the same one, or %s", where, now.name, changes,
-        way_out(folder, plan, k))
+      is.fail("%s: stage %q is made, and was another: %s; go on with the same one, %sor %s", where, now.name, changes,
+        k == at and "or with more --iterations, " or "", way_out(folder, plan, k))
     end
   end
 end

@@ -127,6 +127,7 @@ function stages.new(stage, run, made, from)
     T.leaves.load(own.params, made.params, "run:optimize: " .. run.run:path "optimizer.bin")
   elseif from then
     levels.transfer(from.run, from.params, own)
+    if from.learned then own.observer:take(from.learned) end
   end
   local self = setmetatable({ stage = stage, run = own, history = {} }, Stage)
   set_body(self)

@@ -100,14 +100,16 @@ local function tell_equal(first, params, number)
     number)
 end
 
--- The initial values of a start (of a multi-start plan) in a stage, as { run: an experiment, params: its parameters }:
--- in its first stage drawn for this start, later those of the stage before. If the script has changed the experiment's
--- parameters, the first start begins with them, at any level.
+-- The initial values of a start (of a multi-start plan) in a stage, as { run: an experiment, params: its parameters,
+-- learned?: what its observer had learned with them }: in its first stage drawn for this start, later those of the stage
+-- before. If the script has changed the experiment's parameters, the first start begins with them, at any level.
 local function beginning(self, start, stage)
   local own, run = level_of(self, stage), self.run
   if start.stage > 0 then
     local before = self.plan.stages[start.stage]
-    return { run = level_of(self, before), params = stage.initial == "last" and start.params or start.best.params }
+    local is_last = stage.initial == "last"
+    return { run = level_of(self, before), params = is_last and start.params or start.best.params,
+      learned = not is_last and start.best.learned or nil }
   elseif start.number > 1 then
     local params = levels.drawn(run, stage.level, start.seed, self.first)
     if own == run then tell_equal(self.first, params, start.number) end

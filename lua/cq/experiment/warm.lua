@@ -28,21 +28,31 @@ local function refuse(saved, what, there, here)
   if there ~= here then is.fail("run:load: %s has %s %s, this experiment has %s", saved.path, what, there, here) end
 end
 
+-- fields of an observer on which it does not depend what a controller sees; weights are taken over
+local NOT_SEEN = { collect = true, replay = true, trainable = true, weights = true, seed = true, beta = true }
+
+-- A group, a robot or another entry of a saved observer's field as text.
+local function entry_word(entry)
+  if type(entry) ~= "table" then return tostring(entry) end
+  return entry.group or entry.robot and "robot " .. entry.robot or text.describe(entry)
+end
+
 -- A text on a saved observer, with the names of its groups.
 local function observer_words(data)
   if not data then return "none" end
   if data.kind == "own" then return "the script's own" end
   local fields = plain.copy(data.fields)
-  fields.groups, fields.group = data.groups, data.group
+  fields.groups, fields.group, fields.center = data.groups, data.group, data.center or fields.center
+  for name in pairs(NOT_SEEN) do fields[name] = nil end
   local names, parts = T.leaves.sorted_keys(fields), { data.kind }
   for _, name in ipairs(names) do
     local value = fields[name]
-    if type(value) == "table" then
+    if type(value) == "table" and #value > 0 then
       local list = {}
-      for k, entry in ipairs(value) do list[k] = type(entry) == "table" and entry.group or tostring(entry) end
+      for k, entry in ipairs(value) do list[k] = entry_word(entry) end
       value = "{" .. table.concat(list, ", ") .. "}"
     end
-    parts[#parts + 1] = ("%s %s"):format(name, tostring(value))
+    parts[#parts + 1] = ("%s %s"):format(name, entry_word(value))
   end
   return table.concat(parts, ", ")
 end

@@ -29,10 +29,13 @@ local FLOOR = 1e-2            -- of the density at rest, below which a velocity 
 local Autoencoder = { __name = "cq.Observer" }
 Autoencoder.__index = Autoencoder
 
+-- The observer that keeps the pictures of this one: of a copy by autoencoder:with the original.
+local function keeper(self) return self.original or self end
+
 -- The observer in one line: window, channels, latent numbers and pictures collected.
 function Autoencoder:__tostring()
   return ("cq.Observer.autoencoder { %s, %s, latent %d, %s collected }"):format(table.concat(self.window, " x "),
-    table.concat(self.channels, ", "), self.latent, text.count(self.collected, "picture"))
+    table.concat(self.channels, ", "), self.latent, text.count(keeper(self).collected, "picture"))
 end
 
 -- ---- pictures -------------------------------------------------------------------------------------------------------
@@ -73,7 +76,9 @@ function Autoencoder:picture(state)
   if #self.window ~= dim then
     is.fail("cq.Observer.autoencoder: window has %d numbers, the world is %dD", #self.window, dim)
   end
-  local both = state:raster(self.group, { size = self.window, spacing = self.spacing, center = self.center,
+  local own = keeper(self)
+  own.spacing = own.spacing or state.world.dx           -- of the first world, also where it sees another one later
+  local both = state:raster(self.group, { size = self.window, spacing = own.spacing, center = self.center,
     particles = self.particles })
   local first, rest = state.batched and 2 or 1, density_of(state.world)
   local density, parts = both:slice(1, 1, first), {}
@@ -86,7 +91,8 @@ end
 
 -- Keeps the pictures of a state in the place of the oldest, at control steps that are multiples of self.collect. The
 -- backward pass of a rollout asks again for control steps that were collected already: these are passed over.
-local function collect(self, state, picture)
+local function collect(copy, state, picture)
+  local self = keeper(copy)
   local last = self.last
   if last.roll == state.roll and state.step <= last.step then return end
   last.roll, last.step = state.roll, state.step
@@ -203,20 +209,27 @@ function Autoencoder:decode(z)
   return decode_scaled(self, z) * expand_scale(self)
 end
 
--- Copies weights into the autoencoder's own, in place. given: a table of tensors by name, as weights of another one
--- are. Errors: a missing one, or another shape.
-local function copy_weights(self, given)
+-- Raises an error if weights are no table of tensors by name, or those named in a list `names` lack one of the
+-- autoencoder's own, are none of them, or have another shape.
+local function check_weights(self, given, names)
   if type(given) ~= "table" or T.is_tensor(given) then
     is.fail("cq.Observer.autoencoder: weights must be a table of tensors by name, got %s", text.describe(given))
   end
-  -- all are looked at before the first is taken over
-  for _, name in ipairs(tables.names(self.weights)) do
-    local wanted, other = shape_text(self.weights[name]:shape()), given[name]
+  for _, name in ipairs(names) do
+    local own, other = self.weights[name], given[name]
+    if not own then is.fail("cq.Observer.autoencoder: it has no weights %s", text.describe(name)) end
+    local wanted = shape_text(own:shape())
     if not T.is_tensor(other) or shape_text(other:shape()) ~= wanted then
       is.fail("cq.Observer.autoencoder: weights must have %s %s, got %s", name, wanted,
         T.is_tensor(other) and shape_text(other:shape()) or text.describe(other))
     end
   end
+end
+
+-- Copies weights into the autoencoder's own, in place. given: a table of tensors by name, as weights of another one
+-- are. Errors: a missing one, or another shape.
+local function copy_weights(self, given)
+  check_weights(self, given, tables.names(self.weights))
   for name, value in pairs(self.weights) do value:copy_from(given[name]) end
 end
 
@@ -244,12 +257,15 @@ function Autoencoder:parameters()
   return out
 end
 
----The same observer with other weights; weights that are not given stay.
+---A copy of the observer with other weights; weights that are not given stay. Pictures that the copy collects are the
+---original's. Errors: an unknown weight, or another shape.
+---@param weights table<string, cq.Tensor>
+---@return cq.Observer.Autoencoder
 function Autoencoder:with(weights)
-  -- A weight of `weights`, or the observer's own.
-  local function either(_, name) return weights[name] or self.weights[name] end
-  return setmetatable({ weights = setmetatable({}, { __index = either }) },
-    { __index = self, __name = Autoencoder.__name })
+  check_weights(self, weights, T.leaves.sorted_keys(type(weights) == "table" and weights or {}))
+  local out = setmetatable(tables.merged(self), Autoencoder)
+  out.weights, out.original = tables.merged(self.weights, weights), self.original or self
+  return out
 end
 
 ---@internal
@@ -331,8 +347,8 @@ local fit_spec = is.define("autoencoder:fit", {
 ---@return { loss: number[], reconstruction: number[], divergence: number[] }    of each update
 function Autoencoder:fit(fields_given)
   local def = fit_spec(fields_given)
-  local pictures = def.pictures and check_pictures(self, def.pictures) or self.pictures
-  local count = def.pictures and pictures:size(1) or self.collected
+  local pictures = def.pictures and check_pictures(self, def.pictures) or keeper(self).pictures
+  local count = def.pictures and pictures:size(1) or keeper(self).collected
   if count == 0 then
     is.fail "autoencoder:fit: no pictures were collected; let it observe with collect = 10, or give pictures"
   end
@@ -377,13 +393,15 @@ end
 ---with it.
 ---@return table
 function Autoencoder:state()
-  return { weights = T.leaves.snapshot(self.weights), fitted = self.fitted, made = self.made,
-    pictures = self.collected > 0 and self.pictures:slice(1, self.collected):copy() or nil,
+  local own = keeper(self)
+  return { weights = T.leaves.snapshot(self.weights), fitted = self.fitted, made = own.made, spacing = own.spacing,
+    pictures = own.collected > 0 and own.pictures:slice(1, own.collected):copy() or nil,
     random = self.random:state(), optimizer = self.optimizer and self.optimizer:state() or self.moments }
 end
 
 local state_fields = {
   weights = is.table(), random = is.table(), made = is.integer { min = 0 }, fitted = is.boolean { optional = true },
+  spacing = is.number { above = 0, optional = true },
   pictures = is.tensor { optional = true }, optimizer = is.table { optional = true },
 }
 
@@ -404,12 +422,14 @@ function Autoencoder:restore(state)
       count)
   end
   copy_weights(self, state.weights)
-  self.fitted, self.made, self.collected = state.fitted, state.made, math.min(state.made, self.replay)
+  local own = keeper(self)
+  self.fitted, own.made, own.collected = state.fitted, state.made, math.min(state.made, self.replay)
+  own.spacing = own.spacing or state.spacing
   self.random:restore(state.random)
   self.optimizer, self.moments = nil, state.optimizer
   if not state.pictures then return end
-  reserve(self)
-  for k = 1, self.collected do self.pictures[k] = state.pictures[k] end
+  reserve(own)
+  for k = 1, own.collected do own.pictures[k] = state.pictures[k] end
 end
 
 -- ---- making one -----------------------------------------------------------------------------------------------------
@@ -437,7 +457,7 @@ method.guard(Autoencoder, "autoencoder")
 ---@field latent? integer          numbers that are observed, 8
 ---@field group? any               whose particles, all
 ---@field center? any              middle of the window, as of state:raster: it follows the particles unless given
----@field spacing? number          size of a pixel, that of a cell unless given [length]
+---@field spacing? number          size of a pixel; that of a cell of the first world that it sees unless given [length]
 ---@field particles? integer       draws at most this many particles of the group, evenly chosen; all unless given
 ---@field layers? integer[]        channels of the convolutions, 16, 32, 32
 ---@field dense? integer           numbers of the layer after them, 64; 0: none
@@ -458,6 +478,9 @@ return function(fields)
       is.fail("cq.Observer.autoencoder: window must be a multiple of %d, for %s of stride 2, got %d",
         STRIDE ^ #self.layers, text.count(#self.layers, "convolution"), pixels)
     end
+  end
+  if #self.channels > 1 and self.channels[1] == self.channels[2] then
+    is.fail("cq.Observer.autoencoder: channels has %q twice", self.channels[1])
   end
   self.family, self.collected, self.made = "autoencoder", 0, 0
   self.random, self.last = random { seed = self.seed + 1 }, setmetatable({}, { __mode = "v" })

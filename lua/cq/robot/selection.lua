@@ -41,9 +41,13 @@ end
 ---@param what string
 ---@return cq.Robot
 function selection.robot(world, robot, what)
+  -- Is a world's robot made from the given one, or the given one from it?
+  local function related(own) return own:descends_from(robot) or robot:descends_from(own) end
   local tests = {
     function(own) return own == robot end,
-    function(own) return own:descends_from(robot) or robot:descends_from(own) end,
+    function(own) return related(own) and own:has_particles_of(robot) end,
+    function(own) return own:has_particles_of(robot) end,
+    related,
     function(own) return own.root == robot.root end,
   }
   local others = false

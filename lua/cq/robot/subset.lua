@@ -25,10 +25,11 @@ local function gather_values(out, robot, list)
     if own and entry.owner ~= "cable" then out[entry.name] = own:gather(list, 1) end
   end
   out.values = {}
-  for name in pairs(robot.values or {}) do
-    local spread = values.spread(robot, name)
+  for name, given in pairs(robot.values or {}) do
+    -- places in the robot's own coordinates stay so
+    local spread = given.relative and given.tensor or values.spread(robot, name)
     local lead = spread.rank - #values.width(robot, name)
-    out.values[name] = { tensor = spread:gather(list, lead) }
+    out.values[name] = { tensor = spread:gather(list, lead), relative = given.relative }
   end
 end
 
@@ -100,6 +101,7 @@ function subset.make(out, robot, which)
   local list, place = numbers_of(robot, which), {}
   for k, p in ipairs(list) do place[p] = k end
   out.particle_count, out.entry_index, out.root_numbers = #list, nil, {}
+  out.surface = nil                                  -- that of a mesh is the whole body's
   for k, p in ipairs(list) do out.root_numbers[k] = robot.root_numbers and robot.root_numbers[p] or p end
   gather_values(out, robot, list)
   out.law, out.laws = ffi.new("int32_t[?]", #list), { having = {} }

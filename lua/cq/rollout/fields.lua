@@ -33,7 +33,7 @@ function fields.bodies(world, given)
     for k, candidate in ipairs(world.robots) do
       if candidate == own then
         if taken[k] then is.fail("world:rollout: robot %d of the world is given twice", k) end
-        taken[k], out[k] = true, body
+        taken[k], out[k] = true, own:has_particles_of(body) and body or body:subset(own:numbers_in(body))
       end
     end
   end

@@ -60,7 +60,10 @@ local function go_back(state, parent)
   for _, start in ipairs(starts) do
     if start.best and start.params then
       start.params = start.best.params
-      if start.best.loss < least then least, state.params = start.best.loss, start.best.params end
+      if start.best.loss < least then
+        least, state.params = start.best.loss, start.best.params
+        if state.observer and start.best.learned then state.observer.weights = start.best.learned end
+      end
       if start.solver then
         start.solver.params, start.solver.before = start.best.params, nil
         clear_moments(start.solver.optimizer, parent)

@@ -5,8 +5,11 @@ local controllers = require "cq.controller"
 local observers = require "cq.observer"
 local plain = require "cq.saved.plain"
 local tables = require "cq.base.tables"
+local T = require "cq.tensor"
 
 local policy = {}
+
+local OF_GROUPS = { groups = true, group = true, center = true }      -- fields of observers that may name groups
 
 -- The fields that the constructor of an observer or controller takes, as a table of plain data. name: of its schema;
 -- but: a set of fields to leave out, or nil.
@@ -25,12 +28,20 @@ end
 local function of_groups(value, robots)
   -- The number of a robot, or of the robot that it is a variant of, in the list `robots`; nil if it is not there.
   local function place(robot)
-    for k, own in ipairs(robots) do
-      if own == robot or own.root == robot.root then return k end
+    for _, test in ipairs {
+      function(own) return own == robot end,
+      function(own) return (own:descends_from(robot) or robot:descends_from(own)) and own:has_particles_of(robot) end,
+      function(own) return own:has_particles_of(robot) end,
+      function(own) return own.root == robot.root end,
+    } do
+      for k, own in ipairs(robots) do
+        if test(own) then return k end
+      end
     end
   end
   if text.is_instance(value, "cq.Group") then return { group = value.name, robot = place(value.robot) } end
   if text.is_instance(value, "cq.Robot") then return { robot = place(value) } end
+  if T.is_tensor(value) then return value:detach() end
   if type(value) ~= "table" then return value end
   local out = {}
   for k, entry in ipairs(value) do out[k] = of_groups(entry, robots) end
@@ -39,7 +50,7 @@ end
 
 -- The inverse of of_groups: groups and robots, or lists of them, from data; other values are unchanged.
 local function to_groups(value, robots)
-  if type(value) ~= "table" then return value end
+  if type(value) ~= "table" or T.is_tensor(value) then return value end
   if value.robot then
     local robot = robots[value.robot]
     return value.group and robot:group(value.group) or robot
@@ -66,8 +77,8 @@ function policy.observer_data(observer, robots, trained)
   if not observer then return nil end
   local family = rawget(observer, "family")
   if not family or rawget(observer, "observe") then return own(observer, "observe") end
-  local out = { kind = family, fields = fields_of(observer, "cq.Observer." .. family, { groups = true, group = true }) }
-  for _, name in ipairs { "groups", "group" } do
+  local out = { kind = family, fields = fields_of(observer, "cq.Observer." .. family, OF_GROUPS) }
+  for name in pairs(OF_GROUPS) do
     if observer[name] then out[name] = of_groups(observer[name], robots) end
   end
   for name, value in pairs(trained or {}) do out.fields.weights[name] = value:detach() end
@@ -92,7 +103,9 @@ end
 function policy.observer(data, robots, what)
   local observer = family_of(observers, "Observer", data, what)
   local fields = plain.copy(data.fields)
-  fields.groups, fields.group = to_groups(data.groups, robots), to_groups(data.group, robots)
+  for name in pairs(OF_GROUPS) do
+    if data[name] ~= nil then fields[name] = to_groups(data[name], robots) end
+  end
   return observer(fields)
 end
 

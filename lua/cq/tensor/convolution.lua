@@ -2,6 +2,7 @@
 local ffi = require "ffi"
 local schema = require "cq.base.schema"
 local engine = require "cq.base.engine"
+local tables = require "cq.base.tables"
 local text = require "cq.base.text"
 local activations = require "cq.tensor.activation"
 local class = require "cq.tensor.class"
@@ -11,19 +12,21 @@ local C = engine.C
 local Tensor = class.methods
 local adjoint, fail = class.adjoint, schema.fail
 
+local LARGEST = 2 ^ 20           -- pixels of an option: products of these and of sizes stay whole numbers
+
 -- Makes the checker of an option of a convolution: a whole number, or a list of one for each axis, of at least `least`.
 -- default: the value where the option is not given.
 local function along(least, default)
-  return schema.any_of { schema.integer { min = least },
-    schema.vector { size = { 2, 3 }, integer = true, min = least }, default = default }
+  return schema.any_of { schema.integer { min = least, max = LARGEST },
+    schema.vector { size = { 2, 3 }, integer = true, min = least, max = LARGEST }, default = default }
 end
 
 local fields = { bias = schema.tensor { optional = true }, stride = along(1, 1), padding = along(0, 0),
   dilation = along(1, 1), activation = schema.one_of { "relu", "tanh", "softplus", "sigmoid", "elu", "none",
     default = "none" } }
 local options = schema.define("conv", fields)
-fields.output_padding = along(0, 0)
-local transposed_options = schema.define("conv_transpose", fields)
+local transposed_options = schema.define("conv_transpose",
+  tables.merged(fields, { output_padding = along(0, 0) }))
 
 ---@class cq.ConvolutionOptions
 ---@field bias? cq.Tensor                {channels_out}, added to each channel
@@ -59,14 +62,17 @@ end
 local function convolution_of(what, n, w, opts)
   local conv = ffi.new "cq_convolution"
   conv.out, conv["in"] = w.dims[1], w.dims[2]
+  for _, name in ipairs { "stride", "padding", "dilation", "output_padding" } do
+    local value = opts[name]
+    if type(value) == "table" and #value ~= n then
+      fail("%s: %s must be one whole number%s, got %d", what, name, n > 1 and (" or %d"):format(n) or "", #value)
+    end
+  end
   for d = 1, 3 do
     local axis = d - (3 - n)
     conv.size[d - 1], conv.kernel[d - 1] = 1, axis > 0 and w.dims[2 + axis] or 1
     for _, name in ipairs { "stride", "padding", "dilation" } do
       local value = opts[name]
-      if type(value) == "table" and #value ~= n then
-        fail("%s: %s must be one whole number%s, got %d", what, name, n > 1 and (" or %d"):format(n) or "", #value)
-      end
       conv[name][d - 1] = axis < 1 and (name == "padding" and 0 or 1) or type(value) == "table" and value[axis] or value
     end
   end

@@ -56,7 +56,7 @@ end
 ---Draws points as a picture: each point adds its amounts to the three pixels along each axis that are nearest to it,
 ---weighted by quadratic splines, with gradients to places, amounts, origin and velocities. The tensor holds the places
 ---of the points, {n, 2} or {n, 3}; {batch, n, 2} gives a picture for each entry of the batch. A point adds its whole
----amounts, unless it lies within a pixel and a half of the border or outside: what falls outside is lost. Row 1 is the
+---amounts, unless it lies within a pixel of the border or outside: what falls outside is lost. Row 1 is the
 ---uppermost. state:raster does so with a robot's density and momentum.
 ---
 ---  local places  = cq.tensor { { 0.5, 0.5 }, { 2.5, 1.5 } }             -- of two points
