@@ -287,8 +287,8 @@ describe("an autoencoder that observes", function()
   it("goes on with what it had learned at the best, in the next stage of a plan", function()
     local eye, optimizer, learned, first = small { collect = 1 }, adam(0.1), nil, nil
     local run = cq.Experiment { world = world(), steps = 5, observer = eye,
-      controller = cq.Controller.mlp { hidden = { 4 } }, objective = function(state) return state:center("trunk")[1] end,
-      optimizer = adam(0.05) }
+      controller = cq.Controller.mlp { hidden = { 4 } }, optimizer = adam(0.05),
+      objective = function(state) return state:center("trunk")[1] end }
     local folder = process.folder()
     run:optimize { folder = folder, plan = cq.Plan { name = "two", { name = "one", iterations = 4 },
       { name = "two", iterations = 1 } }, on_iteration = function(i, loss)
@@ -324,8 +324,9 @@ describe("an autoencoder that observes", function()
     assert.is_true(saved.weights.w_back1:equal(eye.weights.w_back1))
     assert.equal(2 * 4 + 1, eye.collected)
     -- what the file gives is an observer like any other: it collects, fits, says what it is and is trained again
-    local again = cq.Experiment { world = w, steps = 4, observer = saved, controller = cq.Controller.mlp { hidden = { 4 } },
-      objective = function(state) return state:center("trunk")[1] end, optimizer = adam() }
+    local again = cq.Experiment { world = w, steps = 4, observer = saved, optimizer = adam(),
+      controller = cq.Controller.mlp { hidden = { 4 } },
+      objective = function(state) return state:center("trunk")[1] end }
     assert.is_true(again.params.observer.w_conv1:equal(saved.weights.w_conv1))
     again:optimize { iterations = 1, folder = folder }
     assert(saved.collected > 0 and tostring(saved):find "pictures collected")

@@ -101,8 +101,8 @@ local function tell_equal(first, params, number)
 end
 
 -- The initial values of a start (of a multi-start plan) in a stage, as { run: an experiment, params: its parameters,
--- learned?: what its observer had learned with them }: in its first stage drawn for this start, later those of the stage
--- before. If the script has changed the experiment's parameters, the first start begins with them, at any level.
+-- learned?: what its observer had learned with them }: in its first stage drawn for this start, later those of the
+-- stage before. If the script has changed the experiment's parameters, the first start begins with them, at any level.
 local function beginning(self, start, stage)
   local own, run = level_of(self, stage), self.run
   if start.stage > 0 then
