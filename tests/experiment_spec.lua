@@ -5,7 +5,7 @@ local engine = require "cq.base.engine"
 local host = require "cq.host"
 local process = require "tests.process"
 local scene = require "tests.scene"
-local shown = require "cq.picture.shown"
+local visuals = require "cq.picture.visuals"
 local scratch = require "tests.scratch"
 local mistake = require "tests.sentence"
 local sentence, says = mistake.of, mistake.says
@@ -429,14 +429,14 @@ describe("an experiment", function()
     }
     local told, moved
     pulled:rollout { steps = 1, controller = function() return T.tensor { 0.2 } end, on_step = function(state, u)
-      local path = shown.cables(state, u, state:positions())[1]
+      local path = visuals.cables(state, u, state:positions())[1]
       if u then moved = state:momentum(pulled.robot):norm():item() / 1e-4 else assert.is_nil(path.tension) end
       told = path.tension and path.tension[1]
     end }
     assert(told > 0.1 and math.abs(told / moved - 1) < 1e-3, ("%g and %g"):format(told, moved))
     -- no particle has a colour of actuation, so that no legend explains one
     pulled:rollout { steps = 1, controller = function() return T.tensor { 0.2 } end, on_step = function(state, u)
-      assert.is_nil(shown.actuation(state, u))
+      assert.is_nil(visuals.actuation(state, u))
     end }
   end)
 

@@ -171,17 +171,17 @@ describe("the colours of a film", function()
     assert.same({ 0, 1 }, { scale.lower, scale.upper })
     scale:see_one(15)
     assert.same({ 0, 15 }, { scale.lower, scale.upper })
-    local shown = require "cq.picture.shown"
-    local floor = shown.floor("von_mises", run.world)
+    local visuals = require "cq.picture.visuals"
+    local floor = visuals.floor("von_mises", run.world)
     assert(floor > 1e-4 and floor < 1e-2, floor)
-    assert.equal(floor, shown.floor({ by = "von_mises" }, run.world))
-    assert.is_nil(shown.floor("young", run.world))
+    assert.equal(floor, visuals.floor({ by = "von_mises" }, run.world))
+    assert.is_nil(visuals.floor("young", run.world))
   end)
 
   it("name a unit only where the user gives one", function()
-    local shown = require "cq.picture.shown"
+    local visuals = require "cq.picture.visuals"
     local function unit(given)
-      local _, scale = shown.colour(given)
+      local _, scale = visuals.colour(given)
       return scale.unit
     end
     assert.is_nil(unit "von_mises")

@@ -183,7 +183,7 @@ describe("the way to a binary design", function()
     -- gone with it: void within the filter's radius; what is not void stays
     local solid, count, drawn = design:extract(p, { threshold = 1e-3 }), nil, 0
     -- numbers are those of the whole block, as are values that a picture is given
-    local opacity = require("cq.picture.shown").opacity(T.arange(1, 100) / 100)
+    local opacity = require("cq.picture.visuals").opacity(T.arange(1, 100) / 100)
     run:rollout({ design = p }, { on_step = function(state)
       count, drawn = state:positions():size(1), drawn + 1
       local shown = opacity(state)

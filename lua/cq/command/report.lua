@@ -40,7 +40,7 @@ return {
     end
     if not out:match "%.html$" then scripts.misuse("report --out must end in .html, got %s", out) end
     pages.require_writable(out, "cqlua report")
-    require("cq.picture.shown").name = "cqlua report"
+    require("cq.picture.visuals").name = "cqlua report"
     local page = pages.new(paths[1]:gsub("/+$", ""):match "([^/]+)$":gsub("%.bin$", ""))
     if is_study(paths[1]) then
       if #paths > 1 then scripts.misuse("report takes one study, got %d folders", #paths) end

@@ -8,7 +8,7 @@ local plot = require "cq.plot"
 local raster = require "cq.picture.raster"
 local evaluate = require "cq.experiment.evaluate"
 local render = require "cq.experiment.render"
-local shown = require "cq.picture.shown"
+local visuals = require "cq.picture.visuals"
 
 local figures = {}
 
@@ -166,7 +166,7 @@ end
 local function signal_of(is_design)
   if not is_design then return "signal" end
   return { by = function(state, u)
-    local actuation = shown.actuation(state, u)
+    local actuation = visuals.actuation(state, u)
     return actuation and -actuation or T.zeros { state.world.particle_count }
   end, label = "signal; red expands", range = { -1, 1 }, palette = "signed" }
 end

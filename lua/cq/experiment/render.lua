@@ -8,7 +8,7 @@ local option = require "cq.option"
 local rollouts = require "cq.rollout"
 local wall_motion = require "cq.rollout.wall_motion"
 local parts = require "cq.picture.parts"
-local shown = require "cq.picture.shown"
+local visuals = require "cq.picture.visuals"
 local of_particles = require "cq.state.values"
 
 local render = {}
@@ -159,7 +159,7 @@ end
 function render.options(path, given, goals, what)
   what = what or "run:render"
   is.argument(what, "path", is.string(), path)
-  shown.name = what
+  visuals.name = what
   if not endings[path:match "%.(%w+)$"] then
     is.fail("%s: path must end in .png, .mp4, .mkv, .webm or .gif, got %s", what, text.describe(path))
   end
@@ -171,9 +171,9 @@ function render.options(path, given, goals, what)
     is.fail("%s: stills are moments in one picture, so the path must end in .png, got %s", what, text.describe(path))
   end
   require_rising(def.stills or {}, what)
-  def.read_colour, def.scale = shown.colour(def.colour)
-  def.read_opacity, def.read_arrows, def.read_goals = shown.opacity(def.opacity), shown.arrows(def.arrows),
-    shown.goals(def.goals or goals)
+  def.read_colour, def.scale = visuals.colour(def.colour)
+  def.read_opacity, def.read_arrows, def.read_goals = visuals.opacity(def.opacity), visuals.arrows(def.arrows),
+    visuals.goals(def.goals or goals)
   return def
 end
 
@@ -203,7 +203,7 @@ local function scaled(options, state, u)
   local position = state:positions()
   return {
     position = position, value = read(options, "colour", options.read_colour, state, u),
-    arrows = read(options, "arrows", options.read_arrows, state, u), cables = shown.cables(state, u, position),
+    arrows = read(options, "arrows", options.read_arrows, state, u), cables = visuals.cables(state, u, position),
   }
 end
 
@@ -211,7 +211,7 @@ end
 -- deformation, actuation, time, opacity, goals, wall_offset and label.
 local function moment(options, state, u)
   local out = scaled(options, state, u)
-  out.deformation, out.actuation, out.time = state:deformations(), shown.actuation(state, u), state.time
+  out.deformation, out.actuation, out.time = state:deformations(), visuals.actuation(state, u), state.time
   out.opacity = read(options, "opacity", options.read_opacity, state, u)
   out.goals = read(options, "goals", options.read_goals, state, u)
   out.wall_offset = wall_motion.way(state, 0)
@@ -227,7 +227,7 @@ local function scene_of(state, options, size)
   local world = state.world
   local rest, volume = of_particles.undeformed(state)
   local scale = options.scale
-  scale.floor = scale.floor or shown.floor(options.colour, world)
+  scale.floor = scale.floor or visuals.floor(options.colour, world)
   return require("cq.picture").scene {
     domain = world.domain.size, volume = volume, rest = rest,
     groups = parts.groups(world), drawn = parts.drawn(world), walls = world.walls,

@@ -16,7 +16,7 @@ local pages = require "cq.report.page"
 local place = require "cq.base.place"
 local render = require "cq.experiment.render"
 local runs = require "cq.run"
-local shown = require "cq.picture.shown"
+local visuals = require "cq.picture.visuals"
 
 local reported = {}
 
@@ -70,7 +70,7 @@ local function is_left_out() return render.is_left_out() or option.program.check
 ---@return string?
 function reported.run(self, path, given)
   pages.check(path, "run:report")
-  shown.name = "run:report"
+  visuals.name = "run:report"
   local def = run_spec(given or {})
   local changes = changed.take(def)
   local params = evaluate.params(self, def.params, "run:report")
@@ -95,7 +95,7 @@ end
 ---@return string?
 function reported.rollout(roll, path, given)
   pages.check(path, "rollout:report")
-  shown.name = "rollout:report"
+  visuals.name = "rollout:report"
   local def = rollout_spec(given or {})
   if roll.batched then
     is.fail("rollout:report: a batch of %d scenes is not shown; run one of them alone", roll.batch)

@@ -21,7 +21,7 @@ local function later(data, steps)
 end
 
 -- A controller that replays recorded signals {steps, signals}; nil if the world has no signals.
-local function held(signals)
+local function replay(signals)
   return signals:size(2) > 0 and require "cq.controller".open_loop(signals) or nil
 end
 
@@ -31,7 +31,8 @@ end
 -- state. found: the record, failure.bin.
 local function state_from_start(world, found)
   if not T.is_tensor(found.before) or world.device_kind ~= "cpu" then return nil end
-  local fine, roll = pcall(T.tape.pause, world.rollout, world, { steps = found.first, controller = held(found.before) })
+  local fine, roll = pcall(T.tape.pause, world.rollout, world,
+    { steps = found.first, controller = replay(found.before) })
   if fine and roll.state:positions():close(found.states[1].position, 1e-9, 1e-9 * world.dx) then return roll.state end
 end
 
@@ -89,7 +90,7 @@ function failure.rollout(found, steps, on_step)
   -- what goes on from a state counts control steps from the start on
   local signals = found.from and T.concat({ found.failure.before, found.signals }, 1) or found.signals
   return T.tape.pause(found.world.rollout, found.world, { from = found.from, robot = found.robots, steps = steps,
-    controller = held(signals), on_step = on_step })
+    controller = replay(signals), on_step = on_step })
 end
 
 ---Runs on from the first saved state and calls tell at each control step; returns the error's text, with control steps

@@ -13,7 +13,7 @@ local of_particles = require "cq.state.values"
 local paint = require "cq.picture.paint"
 local parts = require "cq.picture.parts"
 local scales = require "cq.picture.scale"
-local shown = require "cq.picture.shown"
+local visuals = require "cq.picture.visuals"
 local surfaces = require "cq.report.surface"
 local wall_motion = require "cq.rollout.wall_motion"
 local walls = require "cq.report.wall"
@@ -59,7 +59,7 @@ function film.new(def, steps)
     self.wanted[frames == 1 and 0 or math.floor(k * steps / (frames - 1) + 0.5)] = true
   end
   for k, given in ipairs(def.colour) do
-    local read, scale = shown.colour(given)
+    local read, scale = visuals.colour(given)
     self.channels[k] = { read = read, scale = scale, frames = {}, given = given }
   end
   return self
@@ -209,7 +209,7 @@ end
 -- texts, signal }.
 local function channel_of(self, channel, lattice, by, add)
   local n, frames, scale = self.world.particle_count, channel.frames, channel.scale
-  scale.floor = scale.floor or shown.floor(channel.given, self.world)
+  scale.floor = scale.floor or visuals.floor(channel.given, self.world)
   local categories = scale.categories
   scale = scales.new(scale)
   if not categories then for _, values in ipairs(frames) do scale:see(values, n) end end

@@ -1,4 +1,4 @@
--- shown: the numbers and places of a state that run:render draws: colours, arrows, cables.
+-- visuals: the numbers and places of a state that run:render draws: colours, arrows, cables.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
@@ -7,9 +7,9 @@ local readout = require "cq.state.readout"
 local of_particles = require "cq.state.values"
 local cables = require "cq.actuator.cable"
 
----@class cq.Shown
+---@class cq.Visuals
 ---@field name string     what the user called, for errors
-local shown = { name = "run:render" }
+local visuals = { name = "run:render" }
 
 -- ---- numbers of particles -------------------------------------------------------------------------------------------
 
@@ -24,7 +24,7 @@ constants.density = field.by_name.density
 
 -- The signal that each particle's actuators have, weighed, a tensor {n} of -1 to 1; nil: nothing is actuated. u:
 -- signals of the control step, nil for none.
-function shown.actuation(state, u)
+function visuals.actuation(state, u)
   local world = state.world
   local layout = world.layout
   local stresses, arrays = layout.stress.stresses, layout.arrays
@@ -42,7 +42,7 @@ end
 -- A constant of the materials by particle {n}; NaN for bodies without it. Errors: no material has it.
 local function constant(state, name)
   local value = of_particles.constant(state, name)
-  if not value then is.fail(shown.name .. ": no material of this world has the constant %s", name) end
+  if not value then is.fail(visuals.name .. ": no material of this world has the constant %s", name) end
   return value
 end
 
@@ -53,13 +53,13 @@ local function reader(by, what)
   if text.is_callable(by) and not T.is_tensor(by) then return by end
   if T.is_tensor(by) then return function() return by end end
   if by == "signal" then
-    return function(state, u) return shown.actuation(state, u) or T.zeros { state.world.particle_count } end
+    return function(state, u) return visuals.actuation(state, u) or T.zeros { state.world.particle_count } end
   elseif constants[by] then
     return function(state) return constant(state, by) end
   elseif readout.quantity(by) then
     return function(state) return state:gather(nil, by) end
   end
-  is.fail(shown.name .. ": %s must be one of \"%s\", a function of the state or a tensor, got %s", what, table.concat(names, '", "'),
+  is.fail(visuals.name .. ": %s must be one of \"%s\", a function of the state or a tensor, got %s", what, table.concat(names, '", "'),
     text.describe(by))
 end
 
@@ -70,7 +70,7 @@ local function numbers(read, state, u, what)
   local n, part = state.world.particle_count, state.world.part_of
   if part and values.rank == 1 and values:size(1) == part.count then values = values:gather(part.kept, 1) end
   if values.rank ~= 1 or values:size(1) ~= n then
-    is.fail(shown.name .. ": %s must give a number for each of the %d particles, got a tensor {%s}", what, n,
+    is.fail(visuals.name .. ": %s must give a number for each of the %d particles, got a tensor {%s}", what, n,
       table.concat(values:shape(), ", "))
   end
   return values
@@ -89,10 +89,10 @@ local STRAIN = 1e-5        -- what a smaller one does is rounding
 
 ---The least range of a colour scale: the change of the quantity by a strain of STRAIN in the stiffest material; nil
 ---where that does not apply.
----@param given any           as shown.colour takes it
+---@param given any           as visuals.colour takes it
 ---@param world cq.World
 ---@return number?
-function shown.floor(given, world)
+function visuals.floor(given, world)
   local by = type(given) == "table" and not T.is_tensor(given) and given.by or given
   if by == "jacobian" then return STRAIN end
   local base = world.layout.base
@@ -116,7 +116,7 @@ local colour_spec = is.define("render: colour", {
 
 ---The colours of particles: a function of state and signals that returns {n}, and its scale; nil and {} for nil.
 ---@return function? read, table scale
-function shown.colour(given)
+function visuals.colour(given)
   if given == nil then return nil, {} end
   local def = colour_spec(with_by(given, type(given) == "table" and given.by ~= nil))
   local info = type(def.by) == "string" and (constants[def.by] or readout.quantity(def.by)) or nil
@@ -132,7 +132,7 @@ end
 
 ---A function of state and signals that gives how opaque particles are, a tensor {n}. nil: nothing is given.
 ---@return function?
-function shown.opacity(given)
+function visuals.opacity(given)
   if given == nil then return nil end
   local read = reader(given, "opacity")
   return function(state, u) return numbers(read, state, u, "opacity") end
@@ -168,11 +168,11 @@ end
 ---The arrows of a picture: a function of state and signals that returns them as marks.arrows takes them. nil: nothing
 ---is given. Errors: neither "velocity" nor a function; vectors of another number or dimension.
 ---@return function?
-function shown.arrows(given)
+function visuals.arrows(given)
   if given == nil then return nil end
   local def = arrows_spec(with_by(given, type(given) == "table" and not text.is_callable(given)))
   if def.by ~= "velocity" and not (text.is_callable(def.by) and not T.is_tensor(def.by)) then
-    is.fail(shown.name .. ": arrows must be \"velocity\" or a function of the state, got %s", text.describe(def.by))
+    is.fail(visuals.name .. ": arrows must be \"velocity\" or a function of the state, got %s", text.describe(def.by))
   end
   local by = def.by == "velocity" and function(state) return state:velocities() end or def.by
   local label, unit = def.label or def.by == "velocity" and "velocity" or nil, def.unit
@@ -182,7 +182,7 @@ function shown.arrows(given)
       at, vector = state:positions(), T.as_tensor(at)
       local n = at:size(1)
       if vector.rank ~= 2 or vector:size(1) ~= n then
-        is.fail(shown.name .. ": arrows must give a vector for each of the %d particles, or places and vectors; got a tensor {%s}", n,
+        is.fail(visuals.name .. ": arrows must give a vector for each of the %d particles, or places and vectors; got a tensor {%s}", n,
           table.concat(vector:shape(), ", "))
       end
       at, vector = thinned(at, vector, def.every or math.max(1, math.floor(n / ARROWS)))
@@ -202,7 +202,7 @@ local function require_inside(list, world)
     if T.is_tensor(at) then at = at:totable() end
     for d = 1, type(at) == "table" and #at == world.dim and world.dim or 0 do
       if type(at[d]) == "number" and (at[d] < 0 or at[d] > size[d]) then
-        is.fail(shown.name .. ": goals[%d], %s, is outside of the world, which reaches from the origin to %s", k,
+        is.fail(visuals.name .. ": goals[%d], %s, is outside of the world, which reaches from the origin to %s", k,
           text.place(at), text.place(size))
       end
     end
@@ -213,19 +213,19 @@ end
 ---A function of state and signals that gives the list of goals, from what a user gave: a list, or such a function.
 ---Errors: no list of places; one outside of the world.
 ---@return function
-function shown.goals(given)
+function visuals.goals(given)
   if given == nil then return function() return {} end end
   if text.is_callable(given) and not T.is_tensor(given) then
     return function(state, u)
       local list = given(state, u)
       if type(list) ~= "table" then
-        is.fail(shown.name .. ": goals must give a list of places, got %s", text.describe(list))
+        is.fail(visuals.name .. ": goals must give a list of places, got %s", text.describe(list))
       end
       return require_inside(list, state.world)
     end
   end
   if type(given) ~= "table" then
-    is.fail(shown.name .. ": goals must be a list of places, or a function that gives one, got %s", text.describe(given))
+    is.fail(visuals.name .. ": goals must be a list of places, or a function that gives one, got %s", text.describe(given))
   end
   return function(state) return require_inside(given, state.world) end
 end
@@ -233,9 +233,9 @@ end
 -- ---- cables and walls -----------------------------------------------------------------------------------------------
 
 ---The paths of the cables of a state, with tensions where the signals u are known. position: tensor {n, dim}.
-function shown.cables(state, u, position)
+function visuals.cables(state, u, position)
   local told = u and { signals = u:data(), value = function(name) return of_particles.of(state, name) end }
   return cables.paths(state.world, position:data(), told)
 end
 
-return shown
+return visuals
