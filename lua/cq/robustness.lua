@@ -254,14 +254,14 @@ local spec = is.define("cq.robustness", { params = evaluate.params_kind,
   objective = is.any_of { is.table(), is.callable(), optional = true } })
 
 ---Measures how much of its gain a trained robot keeps when its stiffness (all moduli of its materials), its density,
----friction of walls, strength of actuators and gravity are 5 and 10 % less and more; with 2 and 4 times the substeps;
----on a grid of 0.8 times the cell size, or as near to it as puts the ground on a node, with the bodies resampled (by
----the experiment's function of a level, if it has one); moved by half a cell; in the other precision; with noise of 5 %
----of a full signal; with signals that come one control step late; and with all of these drawn at once, but
----precision. All robots of the world are changed alike. Simulations that share a world and its steps are one batch.
----Makes about 60 rollouts and as many of their baselines, without gradients. A change that the simulation or the script
----cannot do, as half a cell into a wall, is reported as failed and left out.
----Errors: a run whose loss is not below its baseline; a file without an objective.
+---friction of walls, strength (a factor of all signals) and gravity are 5 and 10 % less and more; with 2 and 4 times
+---the substeps; on a grid of 0.8 times the cell size, or as near to it as puts the ground on a node, with the bodies
+---resampled (by the experiment's function of a level, if it has one); moved by half a cell; in the other precision;
+---with noise of 5 % of a full signal; with signals that come one control step late; and with all of these drawn at
+---once, but precision. All robots of the world are changed alike. Simulations that share a world and its steps are one
+---batch. Makes about 60 rollouts and as many of their baselines, without gradients. A change that the simulation or the
+---script cannot do, as half a cell into a wall, is reported as failed and left out. Errors: a run whose loss is not
+---below its baseline; a file without an objective.
 ---@param run cq.Experiment|cq.Saved     after run:optimize or run:load; or of cq.load
 ---@param opts? cq.robustness.def
 ---@return cq.Robustness        its text is a table

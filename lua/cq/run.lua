@@ -134,7 +134,7 @@ local function write_sources(self)
   local sources = {}
   for name, bytes in pairs(script.sources()) do
     local path = self:path("sources/" .. name)
-    if not option.program.check then
+    if not (option.program.check or option.program.replay) then
       host.make_folder((path:match "^(.*)/"))
       atomic_file.write(path, bytes, { durable = true })
     end
@@ -229,14 +229,14 @@ function Run.clear_earlier(folder)
   end, script.path)
 end
 
--- Creates and locks the run's folder, and moves an earlier run away; on the first rank only. Under cqlua check it
--- creates a temporary folder instead.
+-- Is the script only checked, or run again without training? Then its runs leave nothing behind.
+local function leaves_nothing() return option.program.check or option.program.replay end
+
+-- Creates and locks the run's folder, and moves an earlier run away; on the first rank only. A run that leaves nothing
+-- behind has a temporary folder instead.
 local function open_folder(self, def)
-  if option.program.check then
-    -- a run that is only checked leaves nothing behind: it works in another folder
-    folders.check(self.folder)
-    self.folder, def.resume = folders.scratch(), false
-  end
+  if option.program.check then folders.check(self.folder) end
+  if leaves_nothing() then self.folder, def.resume = folders.scratch(), false end
   folders.make(self.folder)
   folders.lock(self.folder)
   folders.sweep(self.folder)
@@ -528,7 +528,7 @@ local function close_run(self, status, problem)
     folders.unlock(self.folder)
   end
   self.closed = true
-  if option.program.check and not self.follows then folders.remove_scratch(self.folder) end
+  if leaves_nothing() and not self.follows then folders.remove_scratch(self.folder) end
   if place.open == self then place.open = nil end
   finished[self.folder] = true
   if status == "failed" then tell_failure(self) end

@@ -36,7 +36,7 @@ local function replayed(folder)
   local code = require("cq.program").main(arguments)
   local run = require("cq.experiment.untrained").replayed(folder)
   if run or code ~= 0 then return run, code end
-  is.fail("cqlua robust: the script of %s has optimized no experiment of that folder", folder)
+  is.fail("cqlua robust: the script of %s has optimized no experiment of that folder; a learner's run has none", folder)
 end
 
 -- Three values for a robot of the zoo: the saved run, its objective, which is its figure as a loss, and the folder for

@@ -291,6 +291,7 @@ local function attempt(own, k, iteration, f, ...)
     local problem = ...
     if not cannot_begin(own, problem) then error(problem, 0) end
     leave_out(own, k, iteration, problem)
+    own.cause = problem
   end
   return finish(pcall(f, ...))
 end
@@ -364,7 +365,10 @@ function ensemble.numbers(run, params, steps)
       end
     end
   end
-  if #losses == 0 then is.fail("cq.Experiment: none of the %d variants of iteration %d can begin", own.count, iteration) end
+  if #losses == 0 then
+    is.fail("cq.Experiment: none of the %d variants of iteration %d can begin: %s", own.count, iteration,
+      tostring(own.cause):gsub("^[^:\n]+:%d+: ", ""):match "^[^\n]*")
+  end
   for _, c in ipairs(run.constraints) do found[c.name] = reduced_constraint(c, constraints[c.name], own.reduce) end
   found.objective = weighted(losses, weights_of(own.reduce, losses))
   local all = T.stack(losses):detach()

@@ -2,6 +2,7 @@
 -- one scene, observers, controllers and costs, sees each scene alone; one of ours that all scenes share sees the batch.
 local C = require("cq.base.engine").C
 local backward = require "cq.rollout.backward"
+local tables = require "cq.base.tables"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local controllers = require "cq.controller"
@@ -192,14 +193,24 @@ end
 -- Are two values both given, or both missing?
 local function alike(a, b) return (a == nil) == (b == nil) end
 
-local same_fields = { "steps", "weight", "memory", "contact", "work" }
 local alike_fields = { "observer", "controller", "running", "effort", "record" }
+local own_fields = { robot = true, gradient = true }                 -- in which scenes of a batch may differ
+for _, name in ipairs(alike_fields) do own_fields[name] = true end
+for _, entry in ipairs(field.of_world) do own_fields[entry.name] = true end
 
--- Can a rollout be a scene of a batch? Not with a callback on_step, with values of the world that change with time, or
--- with robots whose positions vary while the world has pins.
+-- Are all fields of two rollout definitions the same, but those in which scenes of a batch may differ?
+local function equal_fields(fields, others)
+  for name, value in pairs(tables.merged(fields, others)) do
+    if not own_fields[name] and (fields[name] ~= value or others[name] ~= value) then return false end
+  end
+  return true
+end
+
+-- Can a rollout be a scene of a batch? Not with a callback on_step, from another rollout's state, with values of the
+-- world that change with time, or with robots whose positions vary while the world has pins.
 local function is_scene(def)
   local world, fields = def.world, def.fields
-  if fields.on_step then return false end
+  if fields.on_step or fields.from then return false end
   for _, entry in ipairs(field.of_world) do
     local base = world.layout.base[entry.name]
     if not is_constant(fields[entry.name], base and base.rank or 0) then return false end
@@ -213,9 +224,7 @@ end
 -- Can two rollout definitions be scenes of one batch?
 local function fits(def, other)
   if def.world ~= other.world or def.design ~= other.design or def.variables ~= other.variables then return false end
-  for _, name in ipairs(same_fields) do
-    if def.fields[name] ~= other.fields[name] then return false end
-  end
+  if not equal_fields(def.fields, other.fields) then return false end
   if not backward.are_same(def.fields.gradient, other.fields.gradient) then return false end
   for _, name in ipairs(alike_fields) do
     if not alike(def.fields[name], other.fields[name]) then return false end

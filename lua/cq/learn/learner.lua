@@ -328,6 +328,16 @@ local function train(self, def, run)
   end
 end
 
+-- Takes over what the training's folder has, if any, and makes no update.
+local function replay(self, def)
+  local folder = folder_of(self, def, require "cq.run")
+  local saved = folder and require("cq.run").saved_in(folder)
+  if not saved then return end
+  check_state(self, saved.optimizer, "learner:train", ("%s/optimizer.bin has no state of a learner"):format(folder))
+  take(self, saved.optimizer)
+  self.history = require("cq.run.history").rows(folder .. "/history.csv")
+end
+
 ---Trains up to the number of steps that the learner was made for. Ctrl-C ends it after what was computed is saved; with
 ---a folder, --resume goes on from there with the same bits.
 ---@param options? learner.train.def
@@ -335,6 +345,7 @@ end
 function Learner:train(options)
   local def = spec(options or {})
   tape.pause(function()
+    if option.program.replay then return replay(self, def) end          -- cqlua robust
     local run = open(self, def)
     train(self, def, run)
     if run then

@@ -44,7 +44,8 @@ end
 ---@return integer
 function backward.window_steps(window, world, what)
   if not window or window == math.huge then return 0 end
-  return control_steps(window, world, what .. ": window")
+  local steps = control_steps(window, world, what .. ": window")
+  return steps * world.pieces < 2 ^ 31 and steps or 0              -- longer than any rollout
 end
 
 ---Sets the gradient options of a rollout in it (window, discount, is_exact, altered) and in the engine.

@@ -6,6 +6,7 @@ local capacity = require "cq.base.capacity"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local class = require "cq.tensor.class"
+local storage = require "cq.tensor.storage"
 local tree = require "cq.rollout.tree"
 local controllers = require "cq.controller"
 local observers = require "cq.observer"
@@ -230,13 +231,14 @@ Keep.__index = Keep
 function control.keep(self, differentiable)
   local layout, signals = self.world.layout, self.steps * self.batch * self.signal_count
   local force_width = layout.force.count * self.world.dim
+  capacity.require(signals, ("world:rollout: the signals of %d control steps"):format(self.steps))
   local out = {
     batch = self.batch, batched = self.batched,
     steps = self.steps, pieces = self.world.pieces, width = self.signal_count,
     shape = by_scene(self, { self.signal_count }),
     stresses = layout.stress.stresses,
     force_width = force_width, forces = self.forces, dim = self.world.dim, differentiable = differentiable, hidden = {},
-    signals = ffi.new("double[?]", math.max(signals, 1)), engine_steps = 0,
+    signals = storage.zeros(math.max(signals, 1)), engine_steps = 0,
   }
   -- the engine's memo keeps the forces of all steps; forward only, one step's are enough
   if force_width > 0 then

@@ -107,6 +107,9 @@ function fork.make(parent, def)
   local state = state_of(parent, def.at)
   local set, asked = {}, {}
   for name, value in pairs(def.set) do asked[name] = value end
+  if next(def.set) and type(state.optimizer) == "table" and state.optimizer.updates_made then
+    is.fail("cqlua resume: --set is for runs of run:optimize; %s is of a learner", parent)
+  end
   if def.best then
     go_back(state, parent)
     asked["optimizer.rate"] = asked["optimizer.rate"] or "x" .. text.number(def.best)
