@@ -153,6 +153,7 @@ describe("env:window", function()
     local unsized = cq.Controller.mlp { hidden = { 6 }, seed = 2 }
     env:window { controller = unsized, steps = 1 }
     assert.is_true(unsized.params.w1:equal(controller.params.w1))
+    env:window { controller = cq.Controller.sum { a = unsized, b = cq.Controller.linear { scale = 0 } }, steps = 1 }
   end)
 
   it("goes on over the end of an episode, without gradients through it", function()

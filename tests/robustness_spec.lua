@@ -390,6 +390,36 @@ run:optimize { iterations = 3 }
     assert.equal(2, process.cqlua({ "robust" }).code)
   end)
 
+  it("trains no learner again, and leaves the folders of other runs where they are", function()
+    process.write(folder .. "/script.lua", [[
+package.path = "./?.lua;" .. package.path
+local cq, scene = require "cq", require "tests.scene"
+local robot = scene.robot()
+local world = scene.world(robot)
+local run = cq.Experiment { world = world, steps = 10, controller = cq.Controller.sines { seed = 2 },
+  objective = function(s, start) return start:center("trunk")[1] - s:center("trunk")[1] end,
+  optimizer = cq.Optimizer.adam { rate = 0.05 } }
+run:optimize { iterations = 2, name = "gait" }
+local env = cq.Env { world = world, scenes = 2, steps = 4, observer = cq.Observer.centroid { groups = { "trunk" } },
+  reward = function(s, _, n) return (n:center(robot) - s:center(robot)):slice(1, 1, -1):flatten() end }
+local learner = cq.Learner.ppo { env = env, steps = 32, batch = 8, minibatches = 2, hidden = { 4 }, seed = 1 }
+print("updates", #learner:train { folder = run.folder:gsub("gait$", "learner") })
+]])
+    local made = process.cqlua { folder .. "/script.lua", "--out", folder .. "/run" }
+    assert.equal(0, made.code, made.err)
+    local before = process.read(folder .. "/run/learner/params.bin")
+    local found = process.cqlua { "robust", folder .. "/run/gait", "--draws", "1" }
+    assert.equal(0, found.code, found.err)
+    mistake.says(found.out, made.out:match "updates%s+%d+")
+    assert.equal(before, process.read(folder .. "/run/learner/params.bin"))
+    assert.is_nil(host.kind(folder .. "/run/learner-earlier-1"))
+    found = process.cqlua { "robust", folder .. "/run/learner", "--draws", "1" }
+    assert.equal(1, found.code)
+    assert.equal(before, process.read(folder .. "/run/learner/params.bin"))
+    found = process.cqlua { "resume", folder .. "/run/learner", "--set", "optimizer.rate=x0.5", "--as", folder .. "/x" }
+    mistake.says(found.err, "--set is for runs of run:optimize")
+  end)
+
   it("measures one of several runs of a script", function()
     process.write(folder .. "/script.lua", [[
 package.path = "./?.lua;" .. package.path

@@ -69,6 +69,21 @@ describe("variants", function()
     losses, gradients = singles()
   end)
 
+  it("that begin elsewhere, or are told what there is not, are no scenes of the others' batch", function()
+    local world = scene.world(scene.robot())
+    local start = world:rollout { steps = 4, robot = world.robot:with { velocity = { 0.4, 0 } } }.state
+    local function loss(variants)
+      local run = cq.Experiment { world = world, steps = 4, controller = cq.Controller.sines { seed = 2 },
+        objective = way, variants = variants }
+      return numbers(run, run.params).objective:item()
+    end
+    local later = { adjust = function(given) given.from = start end }
+    assert.near((loss { {} } + loss { later }) / 2, loss { {}, later }, 1e-12)
+    mistake.fails("unknown field frcition", function()
+      return loss { {}, { adjust = function(given) given.frcition = 0 end } }
+    end)
+  end)
+
   it("train the mean: its gradient is that of each, through contact", function()
     local run = cq.Experiment(fields { variants = listed })
     local value, all = value_and_gradients(run)
