@@ -286,6 +286,20 @@ describe("NumPy's arrays", function()
     says(sentence(cq.save, path, { x = x }), "a .npy file holds one tensor, got a table")
   end)
 
+  it("that holds a NaN of any bits gives NaN", function()
+    local path = folder .. "/x.npy"
+    cq.save(path, cq.tensor { 1, 2 })
+    local head = process.read(path):sub(1, -17)
+    local bits = ffi.new("uint64_t[2]", 0xfffd800000000001ull, 0x7ff0000000000001ull)
+    process.write(path, head .. ffi.string(bits, 16))
+    local seen = cq.load(path)
+    for k = 1, 2 do assert(seen:get(k) ~= seen:get(k)) end
+    local singles = ffi.new("uint32_t[2]", 0xffefffff, 0xffffffff)
+    process.write(path, head:gsub("<f8", "<f4") .. ffi.string(singles, 8))
+    seen = cq.load(path)
+    for k = 1, 2 do assert(seen:get(k) ~= seen:get(k)) end
+  end)
+
   it("say what is wrong with those that are cut, or of another kind", function()
     local path = folder .. "/x.npy"
     cq.save(path, cq.ones { 2, 2 })

@@ -76,6 +76,30 @@ end
 show("told", told)
 ]]
 
+describe("a study's file", function()
+  it("holds trials that report NaN, and is moved away by --force-new however damaged it is", function()
+    process.write(folder .. "/v.lua", [[
+local cq = require "cq"
+return cq.Study { name = "v", trials = 6, space = { a = cq.Space.uniform(0, 1) }, minimize = "m",
+  pruner = cq.Pruner.median { trials = 1 }, process = "job",
+  run = function(p, trial) trial.report(1, p.a > 0.5 and 0 / 0 or p.a) return { m = p.a } end }
+]])
+    local function command(verb, ...)
+      return process.cqlua { "study", verb, folder .. "/v.lua", "--out", folder .. "/out", ... }
+    end
+    assert.equal(0, command "run".code)
+    local seen = command "status"
+    assert.equal(0, seen.code, seen.err)
+    assert.is_truthy(seen.out:find("pruned", 1, true), seen.out)
+    process.write(folder .. "/out/study.sqlite", process.read(folder .. "/out/study.sqlite"):sub(1, 5000))
+    os.remove(folder .. "/out/study.sqlite-wal")
+    assert.equal(1, command "status".code)
+    local again = command("run", "--force-new")
+    assert.equal(0, again.code, again.err)
+    assert.is_truthy(process.read(folder .. "/out/earlier-1/study.sqlite"))
+  end)
+end)
+
 describe("a study's file with nonsense in a cell", function()
   it("is told in one sentence", function()
     process.write(folder .. "/s.lua", study)

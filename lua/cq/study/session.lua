@@ -188,10 +188,14 @@ function Session:begin(def)
   end
   if not self.address then filesystem.check(self.folder) end
   if def.force_new and is_there(self) then
-    local old = open_store(self, self:path(), {})
-    refuse_workers(self, old)
-    if self.address then message.note("its tables are now in the schema %s", old.base:move_away()) end
-    old:close()
+    local fine, old = pcall(open_store, self, self:path(), {})
+    if fine then
+      refuse_workers(self, old)
+      if self.address then message.note("its tables are now in the schema %s", old.base:move_away()) end
+      old:close()
+    elseif self.address or not is.is_failure(old) then
+      error(old, 0)
+    end                                                  -- a file that cannot be read is moved away as it is
     move_away(self, { "study.sqlite", "study.sqlite-wal", "study.sqlite-shm", "trials", "plots", "processes.log" })
   end
   local store = open_store(self, self:path(), { create = true })

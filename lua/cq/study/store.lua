@@ -60,7 +60,7 @@ local sound = { trial = {
   { "step", "typeof(step) IN ('real', 'integer')" }, { "value", real:format "value" },
 }, rung = {
   { "trial", "typeof(trial) = 'integer'" }, { "step", "typeof(step) IN ('real', 'integer')" },
-  { "value", "typeof(value) IN ('real', 'integer')" },
+  { "value", "typeof(value) IN ('real', 'integer', 'null')" },            -- null: SQLite's NaN
 } }
 
 -- Raises the error that the store is damaged, or belongs to another study: `where` (a row) has column = value.
@@ -275,7 +275,7 @@ end
 function Store:compare(number, step, value)
   local others = {}
   for _, row in ipairs(self.base:rows("SELECT value FROM rung WHERE step = ? AND trial <> ?", step, number)) do
-    others[#others + 1] = row.value
+    others[#others + 1] = row.value == row.value and row.value or math.huge        -- NaN is worse than all
   end
   self.base:run(keep_rung, step, number, value)
   return others

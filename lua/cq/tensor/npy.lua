@@ -98,6 +98,19 @@ local function reordered(tensor, shape)
   return tensor:reshape(backward):permute(order):copy()
 end
 
+-- Copies `count` numbers of the kind descr to `to`, double*. LuaJIT takes the bits of some NaNs for other values: no
+-- NaN of the file is read as a number.
+local function take(to, from, descr, count)
+  if descr == "<f8" then
+    ffi.copy(to, from, 8 * count)
+    return C.cq_tensor_canonical(count, to)
+  end
+  local words = descr == "<f4" and ffi.cast("const uint32_t *", from)
+  for k = 0, count - 1 do
+    to[k] = words and words[k] % 0x80000000 > 0x7f800000 and 0 / 0 or tonumber(from[k])
+  end
+end
+
 ---The tensor of the bytes of a .npy file. Errors: numbers of another kind than integers and floats of this machine's
 ---order; a file that is cut short.
 ---@param bytes string
@@ -119,8 +132,7 @@ function npy.decode(bytes, path)
   local out = class.make(shape)
   local from = ffi.new(readers[descr] .. "[?]", math.max(count, 1))
   ffi.copy(from, bytes:sub(first), count * size)
-  for k = 0, count - 1 do out.pointer[k] = tonumber(from[k]) end
-  C.cq_tensor_canonical(count, out.pointer)
+  take(out.pointer, from, descr, count)
   if head:find("'fortran_order':%s*True") and #shape > 1 then return reordered(out, shape) end
   return out
 end
