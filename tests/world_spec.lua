@@ -140,6 +140,12 @@ describe("mistakes in a world", function()
     says(sentence(world, { substeps = 0 }), "substeps must be")
     says(sentence(world, { 3 }), "entry 1 must be a cq.Robot, got 3")
     says(sentence(cq.World, { cells = { 8, 8 }, dx = 1, dt = 1 }), "has no robot")
+    says(sentence(cq.World, { cells = { 8, 8 }, dx = 1, dt = 1, nil, scene.robot() }),
+      "entry 1 is nil, and entry 2 follows")
+    says(sentence(cq.Plan, { { name = "a" }, nil, { name = "b" } }), "cq.Plan: entry 2 is nil, and entry 3 follows")
+    local press = cq.Actuator.pressure { groups = { "foot" }, axis = "y", max = 2 }
+    says(sentence(scene.robot, { actuators = { nil, press } }),
+      "cq.Robot: actuators: entry 1 is nil, and entry 2 follows")
     says(sentence(world, { cells = { 24, 24, 24 }, walls = {} }), "robot is 2D, the world is 3D by its cells")
     local ball = cq.Boundary.sphere { center = { 0, 0, 0 }, radius = 1 }
     says(sentence(world, { walls = ball }), "wall 1 (sphere) is 3D by its point, the world is 2D")

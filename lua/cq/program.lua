@@ -158,7 +158,8 @@ local function print_help()
   print [[
 
 Scripts that train take
-  --iterations N     that many; --budget 0.1 makes a tenth of all
+  --iterations N     that many, where the script has cq.option("iterations", ...), as all examples do
+  --budget 0.1       a tenth of all iterations
   --resume           go on where the run in the folder stopped
   --keep N           checkpoints of every N iterations, from which cqlua resume --at forks
   --from DIR         begin with the parameters of the run in DIR

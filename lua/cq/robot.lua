@@ -256,6 +256,7 @@ local function set_actuators(self, given)
   self.signals, self.stresses, self.forces, self.cables, self.surfaces = {}, {}, {}, {}, {}
   self.weight_columns = 0
   if given and (text.is_instance(given, "cq.Actuator") or actuators.is_force(given)) then given = { given } end
+  if given then is.require_whole(given, "cq.Robot: actuators") end
   for position, actuator in ipairs(given or {}) do
     bind(self, actuators.check(actuator, "cq.Robot", position), position)
   end

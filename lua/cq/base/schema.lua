@@ -346,12 +346,24 @@ local renamed = { final = "terminal", tracked = "markers", watch = "on_step", wh
   newton = "newton_iterations", linear = "linear_iterations", gradient = "adjoint_tolerance", slide = "stick_velocity",
   volume_averaging = "pressure_smoothing", dilatation_averaging = "f_bar" }
 
--- Checks a user's table: returns a copy with defaults. Errors: no table; an unknown field; a wrong or a missing value.
+---Raises an error if an entry of a list is nil and another one follows, which LuaJIT would leave out.
+---@param list table         that may have named fields too
+---@param what string        the constructor, for the error
+function schema.require_whole(list, what)
+  local last, k = 0, 1
+  for key in pairs(list) do last = type(key) == "number" and math.max(last, key) or last end
+  while list[k] ~= nil do k = k + 1 end
+  if k <= last then schema.fail("%s: entry %d is nil, and entry %s follows", what, k, text.number(last)) end
+end
+
+-- Checks a user's table: returns a copy with defaults. Errors: no table; an unknown field; a wrong or a missing value;
+-- a nil between positional entries.
 function Schema:__call(given)
   if type(given) ~= "table" or text.class_of(given) then
     schema.fail("%s: takes one table of named fields, got %s", self.name, text.describe(given))
   end
   local out = {}
+  if self.items then schema.require_whole(given, self.name) end
   for key, value in pairs(given) do
     local kind = self.fields[key]
     if type(key) == "number" and self.items then
