@@ -55,6 +55,14 @@ describe("Ctrl-C at a terminal", function()
     assert.equal("finished", manifest("a").status)
   end)
 
+  it("saves before it asks", function()
+    local seen = typed(("p\nprint(5 + (io.open('%s/a/optimizer.bin') and 1 or 0))\nos.exit(3)\n"):format(folder), "a")
+    mistake.says(seen, "> 6")
+    local again = process.cqlua { folder .. "/script.lua", "--out", folder .. "/a", "--resume" }
+    assert.equal(0, again.code, again.err)
+    assert.equal(12, #rows "a")
+  end)
+
   it("stops where that is the answer", function()
     local seen = typed("what\ns\n", "a")
     mistake.says(seen, "interrupted after iteration 5; what was computed is kept")

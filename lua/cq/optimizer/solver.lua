@@ -97,7 +97,8 @@ end
 local function stops(self)
   local run = self.experiment
   return pause.stops { iteration = self.evaluations, run = self.run, globals = { run = run or self.run,
-    params = self.all, gradient = self.grads, world = run and run.world } }
+    params = self.all, gradient = self.grads, world = run and run.world },
+    save = self.run and self.best and function() self:save() end }
 end
 
 -- Calls run(params) and returns its values by name, the gradients of each pass, and the user's further results. One

@@ -43,7 +43,7 @@ end
 
 ---Shall the run stop? After Ctrl-C at a terminal asks whether to go on, stop, or open a prompt; elsewhere it shall, as
 ---it shall with --watch when a new version of the script was saved.
----@param about { iteration: integer, run: cq.Run?, globals: table }   globals: of the prompt
+---@param about { iteration: integer, run: cq.Run?, globals: table, save: fun()? }   globals: of the prompt; save: before it asks
 ---@return boolean
 function pause.stops(about)
   if watch.wants() then
@@ -53,6 +53,7 @@ function pause.stops(about)
   if C.cq_interrupted() == 0 then return false end
   if not can_ask() then return true end
   if message.wipe then message.wipe() end
+  if about.save then about.save() end          -- who is asked may end the program
   while true do
     C.cq_interrupt(0)
     host.listen()
