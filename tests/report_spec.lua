@@ -338,6 +338,7 @@ describe("cqlua report", function()
       { { "report", folder }, "is no run: .*it lacks saved.bin; it has a.txt" },
       { { "report", folder .. "/none" }, "there is no run .*/none: No such file" },
       { { "report" }, "report needs the folder of a run or of a study" },
+      { { "report", folder, "--colour", "blood" }, 'cqlua report: colour must be one of "signal"' },
       { { "report", folder, "--out", folder .. "/x.png" }, "report %-%-out must end in .html, got .*x.png" },
       { { "report", folder, "--out", "/nowhere/x.html" }, "/nowhere/x.html cannot be written: there is no folder" },
     }

@@ -40,7 +40,9 @@ return {
     end
     if not out:match "%.html$" then scripts.misuse("report --out must end in .html, got %s", out) end
     pages.require_writable(out, "cqlua report")
-    require("cq.picture.visuals").name = "cqlua report"
+    local visuals = require "cq.picture.visuals"
+    visuals.name = "cqlua report"
+    for _, given in ipairs(def.colour) do visuals.colour(given) end          -- before a page is replaced
     local page = pages.new(paths[1]:gsub("/+$", ""):match "([^/]+)$":gsub("%.bin$", ""))
     if is_study(paths[1]) then
       if #paths > 1 then scripts.misuse("report takes one study, got %d folders", #paths) end
