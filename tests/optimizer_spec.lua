@@ -237,6 +237,13 @@ describe("mistakes", function()
     refused(function() scheduled:update(p, { x = T { 1, 1 }, y = T(1) }) end, "schedule", '"x"')
     local forgotten = Optimizer.adam { rate = 1, schedule = function(i) local _ = 0.99 ^ i end }
     refused(function() forgotten:update(p, { x = T { 1, 1 }, y = T(1) }) end, "schedule", "nil")
+    local backward = Optimizer.adam { rate = 1, schedule = function() return -1 end }
+    refused(function() backward:update(p, { x = T { 1, 1 }, y = T(1) }) end, "schedule", "at least 0, got -1")
+    for _, rate in ipairs { -5, "abc", 0 / 0 } do            -- as a prompt may set it
+      local set = Optimizer.adam { rate = 1 }
+      set.rate = rate
+      refused(function() set:update(p, { x = T { 1, 1 }, y = T(1) }) end, "rate must be a finite number above 0")
+    end
     assert.same({ 1, 2 }, p.x:totable())
     assert.equal(0, adam.iteration)
   end)

@@ -199,9 +199,13 @@ function Optimizer:update(params, grads)
   local norm = norm_of(list)
   local factor = 1
   if self.schedule then factor = self.schedule(self.iteration + 1) end
-  if type(factor) ~= "number" or factor - factor ~= 0 then
-    is.fail("optimizer:update: the schedule must return a finite number, got %s at iteration %d", is.describe(factor),
-      self.iteration + 1)
+  if type(factor) ~= "number" or factor - factor ~= 0 or factor < 0 then
+    is.fail("optimizer:update: the schedule must return a finite number, at least 0, got %s at iteration %d",
+      is.describe(factor), self.iteration + 1)
+  end
+  local given = self.rate
+  if type(given) ~= "number" or not (given > 0) or given == math.huge then
+    is.fail("optimizer:update: rate must be a finite number above 0, got %s", is.describe(given))
   end
   local norms = self.clip == "median" and with_norm(self.norms, norm) or self.norms
   local clip = self.clip == "median" and median_of(norms) or self.clip
