@@ -1,4 +1,4 @@
-// activate: the bias of each channel and the activation that follow a convolution, in one pass over its result.
+// activate: the bias of each channel and the activation that follow a layer, in place over its result.
 #include "tensor.h"
 #include <math.h>
 
@@ -7,8 +7,10 @@
 
 // y = f(y + bias) in place, y {batch, channels, count}, bias {channels} or NULL, f the activation of c or none.
 void cq_tensor_activate(const cq_channels *c, const double *bias, double *y) {
-  for (int64_t k = 0; bias && k < c->batch * c->channels; k++)
-    for (int64_t i = k * c->count; i < (k + 1) * c->count; i++) y[i] += bias[k % c->channels];
+  double *to = y;
+  for (int64_t b = 0; bias && b < c->batch; b++)
+    for (int64_t k = 0; k < c->channels; k++, to += c->count)
+      for (int64_t i = 0; i < c->count; i++) to[i] += bias[k];
   if (c->activation >= 0) cq_tensor_unary(c->activation, c->batch * c->channels * c->count, y, y);
 }
 
@@ -21,6 +23,7 @@ void cq_tensor_activate_adj(const cq_channels *c, const double *y, double *grad_
   else
     for (int64_t i = 0; c->activation >= 0 && i < all; i++)
       if (grad_y[i] != 0) grad_y[i] *= activation_slope(c->activation, y[i]);
-  for (int64_t k = 0; grad_bias && k < c->batch * c->channels; k++)
-    grad_bias[k % c->channels] += cq_tensor_sum(c->count, grad_y + k * c->count);
+  const double *from = grad_y;
+  for (int64_t b = 0; grad_bias && b < c->batch; b++)
+    for (int64_t k = 0; k < c->channels; k++, from += c->count) grad_bias[k] += cq_tensor_sum(c->count, from);
 }

@@ -209,7 +209,6 @@ cq_status cq_tensor_splat_adj(const cq_splat *s, const cq_splat_points *p, const
   if (!j.t.at) return CQ_MEMORY;
   for (j.b = 0; j.b < s->batch; j.b++)
     for (j.first = 0; j.first < channels_of(s, p); j.first += WIDTH) {
-      if (j.first && width_of(&j) < WIDTH) memset(j.t.at, 0, (size_t)j.t.count * sizeof *j.t.at);
       move(&j, 0, (double *)(uintptr_t)grad_out);
       if (s->dim == 2) spread_adj(&j, 2);
       else spread_adj(&j, 3);

@@ -7,7 +7,6 @@
 local host = require "cq.host"
 local is = require "cq.base.schema"
 local manifests = require "cq.run.manifest"
-local tables = require "cq.base.tables"
 local text = require "cq.base.text"
 local method = require "cq.base.method"
 local T = require "cq.tensor"
@@ -71,14 +70,10 @@ function made.world(self)
   return out
 end
 
--- The observer of a saved file with its trained parameters; nil: the file has none.
+-- The observer of a saved file, which has its trained weights; nil: the file has none.
 function made.observer(self)
   require_world(self)
-  local observer = self.data.observer and policy.observer(self.data.observer, self.robots, self.path)
-  if observer and self.parameters.observer then
-    observer:take(tables.merged(observer.weights, self.parameters.observer))
-  end
-  return observer
+  return self.data.observer and policy.observer(self.data.observer, self.robots, self.path)
 end
 
 -- The controller of a saved file with its trained parameters; nil: the file has none.

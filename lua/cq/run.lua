@@ -129,12 +129,15 @@ local function write_manifest(self)
   atomic_file.write(self:path "manifest.json", json.encode(self.manifest, manifest_keys) .. "\n", { durable = true })
 end
 
+-- Is the script only checked, or run again without training? Then its runs leave nothing behind.
+local function leaves_nothing() return option.program.check or option.program.replay end
+
 -- Writes the Lua files that the script has loaded into the run's folder, and their hashes by name into the manifest.
 local function write_sources(self)
   local sources = {}
   for name, bytes in pairs(script.sources()) do
     local path = self:path("sources/" .. name)
-    if not (option.program.check or option.program.replay) then
+    if not leaves_nothing() then
       host.make_folder((path:match "^(.*)/"))
       atomic_file.write(path, bytes, { durable = true })
     end
@@ -228,9 +231,6 @@ function Run.clear_earlier(folder)
     return begun[folder .. "/" .. name] or not begun[folder] and folders.is_changed(moved)
   end, script.path)
 end
-
--- Is the script only checked, or run again without training? Then its runs leave nothing behind.
-local function leaves_nothing() return option.program.check or option.program.replay end
 
 -- Creates and locks the run's folder, and moves an earlier run away; on the first rank only. A run that leaves nothing
 -- behind has a temporary folder instead.

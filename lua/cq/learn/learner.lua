@@ -330,8 +330,9 @@ end
 
 -- Takes over what the training's folder has, if any, and makes no update.
 local function replay(self, def)
-  local folder = folder_of(self, def, require "cq.run")
-  local saved = folder and require("cq.run").saved_in(folder)
+  local runs = require "cq.run"
+  local folder = folder_of(self, def, runs)
+  local saved = folder and runs.saved_in(folder)
   if not saved then return end
   check_state(self, saved.optimizer, "learner:train", ("%s/optimizer.bin has no state of a learner"):format(folder))
   take(self, saved.optimizer)

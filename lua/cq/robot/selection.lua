@@ -33,40 +33,51 @@ local function is_part(own, robot)
   return own:descends_from(robot) or own:has_particles_of(robot) or not robot.root_numbers
 end
 
----The robot of the world that a given robot refers to: the robot itself; else one made from it, or from which it is
----made; else one with the same root (the robot as cq.Robot made it).
+---The number in a list of robots of the one that a given robot refers to: the robot itself; else one with the same
+---particles, made from it or from which it is made before any other; else one made from it, or of the same root (the
+---robot as cq.Robot made it), with some of its particles. nil: there is none.
+---@param robots cq.Robot[]
+---@param robot cq.Robot
+---@return integer? k
+---@return boolean several      are there several that suit as well
+---@return boolean others       is there one of the same root with other particles
+function selection.among(robots, robot)
+  -- Is a robot of the list made from the given one, or the given one from it?
+  local function related(own) return own:descends_from(robot) or robot:descends_from(own) end
+  local others = false
+  for _, test in ipairs {
+    function(own) return own == robot end,
+    function(own) return related(own) and own:has_particles_of(robot) end,
+    function(own) return own:has_particles_of(robot) end,
+    related,
+    function(own) return own.root == robot.root end,
+  } do
+    local found, several
+    for k, own in ipairs(robots) do
+      local suits = test(own)
+      if suits and is_part(own, robot) then found, several = found or k, found ~= nil end
+      others = others or suits
+    end
+    if found then return found, several, others end
+  end
+  return nil, false, others
+end
+
+---The robot of the world that a given robot refers to, as selection.among finds it.
 ---Errors: the world holds several such robots, or none; the given one is a subset, and the world's has other particles.
 ---@param world cq.World
 ---@param robot cq.Robot
 ---@param what string
 ---@return cq.Robot
 function selection.robot(world, robot, what)
-  -- Is a world's robot made from the given one, or the given one from it?
-  local function related(own) return own:descends_from(robot) or robot:descends_from(own) end
-  local tests = {
-    function(own) return own == robot end,
-    function(own) return related(own) and own:has_particles_of(robot) end,
-    function(own) return own:has_particles_of(robot) end,
-    related,
-    function(own) return own.root == robot.root end,
-  }
-  local others = false
-  for _, test in ipairs(tests) do
-    local found
-    for _, own in ipairs(world.robots) do
-      if test(own) and is_part(own, robot) then
-        if found then
-          is.fail("%s: the world holds several robots made from this one; use the one that was placed, world.robots[i]",
-            what)
-        end
-        found = own
-      end
-      others = others or test(own)
-    end
-    if found then return found end
+  local k, several, others = selection.among(world.robots, robot)
+  if several then
+    is.fail("%s: the world holds several robots made from this one; use the one that was placed, world.robots[i]", what)
+  elseif not k then
+    is.fail(others and "%s: this robot is a subset, and the world's robot has other particles; use a group of that one"
+      or "%s: this robot is not in the world", what)
   end
-  is.fail(others and "%s: this robot is a subset, and the world's robot has other particles; use a group of that one"
-    or "%s: this robot is not in the world", what)
+  return world.robots[k]
 end
 
 -- The one robot of the world with a group of this name. Errors: none has it, or several do.

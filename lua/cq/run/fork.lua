@@ -62,7 +62,8 @@ local function go_back(state, parent)
       start.params = start.best.params
       if start.best.loss < least then
         least, state.params = start.best.loss, start.best.params
-        if state.observer and start.best.learned then state.observer.weights = start.best.learned end
+        local observer = state.optimizer.observer
+        if observer and start.best.learned then observer.weights = start.best.learned end
       end
       if start.solver then
         start.solver.params, start.solver.before = start.best.params, nil

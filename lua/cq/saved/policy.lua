@@ -4,6 +4,7 @@ local text = require "cq.base.text"
 local controllers = require "cq.controller"
 local observers = require "cq.observer"
 local plain = require "cq.saved.plain"
+local selection = require "cq.robot.selection"
 local tables = require "cq.base.tables"
 local T = require "cq.tensor"
 
@@ -26,21 +27,10 @@ end
 -- The groups or robots that an observer names, or lists of them, as data: { group = name, robot = number } or { robot =
 -- number }, by the robot's number in the list `robots`; names and particle numbers are unchanged.
 local function of_groups(value, robots)
-  -- The number of a robot, or of the robot that it is a variant of, in the list `robots`; nil if it is not there.
-  local function place(robot)
-    for _, test in ipairs {
-      function(own) return own == robot end,
-      function(own) return (own:descends_from(robot) or robot:descends_from(own)) and own:has_particles_of(robot) end,
-      function(own) return own:has_particles_of(robot) end,
-      function(own) return own.root == robot.root end,
-    } do
-      for k, own in ipairs(robots) do
-        if test(own) then return k end
-      end
-    end
+  if text.is_instance(value, "cq.Group") then
+    return { group = value.name, robot = selection.among(robots, value.robot) }
   end
-  if text.is_instance(value, "cq.Group") then return { group = value.name, robot = place(value.robot) } end
-  if text.is_instance(value, "cq.Robot") then return { robot = place(value) } end
+  if text.is_instance(value, "cq.Robot") then return { robot = selection.among(robots, value) } end
   if T.is_tensor(value) then return value:detach() end
   if type(value) ~= "table" then return value end
   local out = {}
