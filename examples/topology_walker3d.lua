@@ -5,7 +5,7 @@
 -- seed (--starts 1) goes 0.306 m: it falls forward and drags itself on.
 -- Kept: 53 and 37 % with 2 and 4 times the substeps, 63 % on a finer grid, 49 % at 5 % of anything (cqlua robust); of
 -- one start 86 and 73, 93, 82 %.
--- Size: 8,000 particles, 500 x 10 steps, 650 iterations of a start. Time: 40 min of one core, a quarter for one start.
+-- Size: 8,000 particles, 500 x 10 steps, 650 iterations of a start. Time: 35 min of one core, 15 min for one start.
 local cq = require "cq"
 
 -- fields of the experiment, with cells of the grid larger by the factor level.coarsen

@@ -331,6 +331,16 @@ describe("an autoencoder that observes", function()
     again:optimize { iterations = 1, folder = folder }
     assert(saved.collected > 0 and tostring(saved):find "pictures collected")
     assert(saved:fit { optimizer = adam(), iterations = 2, batch = 2 }.loss[2])
+    -- a script that only looks needs not collect or train as the run did
+    local function watching(more)
+      return cq.Experiment { world = w, steps = 4, observer = small(more),
+        controller = cq.Controller.mlp { hidden = { 4 } },
+        objective = function(state) return state:center("trunk")[1] end }
+    end
+    local loaded = watching { replay = 7, trainable = true }
+    loaded:load(folder)
+    assert.equal(again.best.loss, loaded:evaluate().loss)
+    mistake.fails("every 2", function() watching({ every = 2 }):load(folder) end)
     process.remove(folder)
     assert.is_nil(small():parameters())
   end)

@@ -61,6 +61,11 @@ describe("a script that is checked", function()
     table.sort(left)
     assert.same({ "script.lua", "temporary" }, left)
     assert.same({}, host.entries(folder .. "/temporary"))
+    local kept = 'local cq = require "cq"\nlocal run = require("cq.run").open { iterations = 1, keep = 1 }\nrun:record { loss = 1 }\n'
+      .. 'run:checkpoint(1, { x = cq.ones { 1 } }, { n = 1 })'
+    result = cqlua({ "check", script(kept) }, shell)
+    assert.equal(0, result.code, result.err)
+    assert.same({}, host.entries(folder .. "/temporary"))
     result = cqlua({ "check", script(content) }, { before = "TMPDIR=" .. folder .. "/none" })
     assert.equal(1, result.code)
     says(result.err, ("script.lua:1: no temporary folder %s/none/cqlua-XXXXXX can be made; set TMPDIR"):format(folder))

@@ -127,6 +127,13 @@ describe("chambers by position", function()
     end
     assert.equal(counts[1], counts[2])
     assert.equal(counts[3], counts[4])
+    -- a part is drawn by its own particles
+    local part = robot:subset { "fore.left", "back.left" }
+    assert.is_nil(part.surface)
+    local world = cq.World { cells = { 16, 16, 16 }, dx = 0.05, dt = 1e-3, substeps = 1, part:at { 0.2, 0.2, 0.2 } }
+    local path = os.tmpname() .. ".stl"
+    world:rollout { steps = 0 }.state:save(path)
+    assert(os.remove(path))
   end)
 
   it("are two in each foot of a drawing, or as the colours say", function()

@@ -114,6 +114,54 @@ describe("cqlua resume", function()
     assert.is_true(manifest("b").parent.best)
   end)
 
+  it("goes back to what an observer had learned at the best", function()
+    local path = process.write(folder .. "/eye.lua", [[
+package.path = "./?.lua;" .. package.path
+local cq, scene = require "cq", require "tests.scene"
+local eye = cq.Observer.autoencoder { window = { 16, 8 }, latent = 3, layers = { 4 }, dense = 0, collect = 1 }
+local run = cq.Experiment { world = scene.world(scene.robot()), steps = 5, observer = eye,
+  controller = cq.Controller.mlp { hidden = { 4 } }, optimizer = cq.Optimizer.adam { rate = 0.2 },
+  objective = function(state) return (state:center("trunk")[1] - 0.4502):square() * 1e6 end }
+local slow = cq.Optimizer.adam { rate = 0.1 }
+run:optimize { iterations = cq.option("iterations", 5), on_iteration = function()
+  eye:fit { optimizer = slow, iterations = 5, batch = 8 }
+end }
+]])
+    local made = process.cqlua { path, "--out", at "a" }
+    assert.equal(0, made.code, made.err)
+    local best = math.huge
+    for _, row in ipairs(rows "a") do best = math.min(best, row.loss) end
+    assert.is_true(best < rows("a")[5].loss, "the last iteration is the best one")
+    local result = resume(at "a", "--best", "0.1", "--as", at "b", "--iterations", "6")
+    assert.equal(0, result.code, result.err)
+    assert.equal(best, rows("b")[6].loss)
+  end)
+
+  it("goes back to the best of several starts", function()
+    local path = process.write(folder .. "/starts.lua", [[
+package.path = "./?.lua;" .. package.path
+local cq, scene = require "cq", require "tests.scene"
+local run = cq.Experiment(function(level)
+  local robot = scene.robot()
+  return { world = scene.world(robot), steps = 8, observer = cq.Observer.centroid { groups = robot.groups },
+    controller = cq.Controller.mlp { hidden = { 4 }, seed = level.seed },
+    objective = function(state) return (state:center(robot)[1] - 0.4502):square() * 1e6 end,
+    optimizer = cq.Optimizer.adam { rate = 0.05 } }
+end)
+run:optimize { plan = cq.Plan { name = "two", starts = { count = 2, keep = 2, at = "two" },
+  { name = "one", iterations = 3 }, { name = "two", iterations = cq.option("iterations", 3) } } }
+]])
+    local made = process.cqlua { path, "--out", at "a" }
+    assert.equal(0, made.code, made.err)
+    local saved, state = cq.load(at "a"), cq.load(at "a/optimizer.bin")
+    local best = {}
+    for k, start in ipairs(state.optimizer.starts) do best[k] = start.best.loss end
+    assert.is_true(best[1] ~= best[2])
+    resume(at "a", "--best", "0.5", "--as", at "b")              -- refused, for it has made all: its folder stays
+    local params = cq.load(at "b/params.bin")
+    assert.is_true(params.controller.w1:equal(saved.parameters.controller.w1))
+  end)
+
   it("goes on with a run by its own command", function()
     local stopped = process.cqlua { script(), "--out", at "a", "--fail", "6" }
     assert.equal(1, stopped.code)

@@ -403,7 +403,10 @@ run:optimize { iterations = 2, name = "gait" }
 local env = cq.Env { world = world, scenes = 2, steps = 4, observer = cq.Observer.centroid { groups = { "trunk" } },
   reward = function(s, _, n) return (n:center(robot) - s:center(robot)):slice(1, 1, -1):flatten() end }
 local learner = cq.Learner.ppo { env = env, steps = 32, batch = 8, minibatches = 2, hidden = { 4 }, seed = 1 }
-print("updates", #learner:train { folder = run.folder:gsub("gait$", "learner") })
+local history = learner:train { folder = run.folder:gsub("gait$", "learner"),
+  on_update = function() print "trains" end }
+print("updates", #history)
+cq.Run.open({ folder = run.folder:gsub("gait$", "loop"), iterations = 1 }):record { loss = 1 }
 ]])
     local made = process.cqlua { folder .. "/script.lua", "--out", folder .. "/run" }
     assert.equal(0, made.code, made.err)
@@ -411,6 +414,9 @@ print("updates", #learner:train { folder = run.folder:gsub("gait$", "learner") }
     local found = process.cqlua { "robust", folder .. "/run/gait", "--draws", "1" }
     assert.equal(0, found.code, found.err)
     mistake.says(found.out, made.out:match "updates%s+%d+")
+    mistake.says(made.out, "trains")
+    assert.is_nil(found.out:find("trains", 1, true))
+    assert.is_nil(host.kind(folder .. "/run/loop-earlier-1"))
     assert.equal(before, process.read(folder .. "/run/learner/params.bin"))
     assert.is_nil(host.kind(folder .. "/run/learner-earlier-1"))
     found = process.cqlua { "robust", folder .. "/run/learner", "--draws", "1" }

@@ -83,6 +83,25 @@ describe("a run that was saved", function()
     end
   end)
 
+  it("keeps of which of two robots of one kind its observer is, and the group that a window follows", function()
+    local robot = scene.robot()
+    local world = cq.World { cells = { 36, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 3, precision = "float64",
+      robot:at { 0.3, 0.2 }, robot:at { 0.8, 0.2 } }
+    local second = world.robots[2]
+    for _, observer in ipairs { cq.Observer.centroid { groups = { second } },
+      cq.Observer.autoencoder { window = { 8, 8 }, layers = { 2 }, latent = 3, group = second,
+        center = second:group "foot" } } do
+      local run = cq.Experiment { world = world, steps = 2, observer = observer,
+        controller = cq.Controller.linear { scale = 0.1 }, optimizer = cq.Optimizer.adam { rate = 1e-3 },
+        objective = function(state) return state:center(second)[1] end }
+      run:optimize { iterations = 1, folder = folder .. "/a" }
+      local saved = cq.load(folder .. "/a")
+      local first = saved:rollout { steps = 0 }.state
+      assert.same(observer:observe(world:rollout { steps = 0 }.state):totable(),
+        saved.observer:observe(first):totable())
+    end
+  end)
+
   it("keeps walls, steps and functions of time", function()
     local robot = scene.robot()
     local function shakes(t) return { 0.2 * math.sin(40 * t), 0 } end

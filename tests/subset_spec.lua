@@ -52,6 +52,8 @@ describe("robot:subset", function()
     local apart = world_of(long:subset({ 11, 12, 13 }):at { 0.3, 0.2 }):rollout { steps = 0 }.state
     local whole = world_of(long:at { 0.3, 0.2 }):rollout { steps = 0 }.state
     assert.is_true(apart:positions():close(whole:positions():slice(11, 13), 1e-12))
+    apart = world_of(long:at({ 0.3, 0.2 }):subset { 11, 12, 13 }):rollout { steps = 0 }.state
+    assert.is_true(apart:positions():close(whole:positions():slice(11, 13), 1e-12))
   end)
 
   it("moves as the whole where the rest does not touch it", function()

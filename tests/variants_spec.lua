@@ -79,6 +79,11 @@ describe("variants", function()
     end
     local later = { adjust = function(given) given.from = start end }
     assert.near((loss { {} } + loss { later }) / 2, loss { {}, later }, 1e-12)
+    local rough = { friction = 0.1, adjust = later.adjust }
+    assert.near((loss { rough } + loss { later }) / 2, loss { rough, later }, 1e-12)
+    mistake.fails("none of the 2 variants of iteration 1 can begin: world:rollout: friction must be at least 0", function()
+      return loss { count = 2, each = function() return { friction = -1 } end }
+    end)
     mistake.fails("unknown field frcition", function()
       return loss { {}, { adjust = function(given) given.frcition = 0 end } }
     end)
