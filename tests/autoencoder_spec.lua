@@ -354,6 +354,9 @@ describe("what an autoencoder refuses", function()
     mistake.fails("no pictures were collected; let it observe with collect = 10, or give pictures",
       function() small():fit { optimizer = adam() } end)
     mistake.fails("optimizer", function() small():fit {} end)
+    mistake.fails("autoencoder:fit: the loss of update ", function()
+      small():fit { optimizer = cq.Optimizer.gradient_descent { rate = 1e9 }, pictures = T.ones { 4, 3, 8, 16 } }
+    end)
     mistake.fails("pictures must be {n, 3, 8, 16}, got {2, 3, 16, 8}",
       function() small():fit { optimizer = adam(), pictures = T.ones { 2, 3, 16, 8 } } end)
     mistake.fails("pictures must be {n, 3, 8, 16}, got {3, 8, 16}", function() small():encode(T.ones { 3, 8, 16 }) end)

@@ -210,7 +210,7 @@ describe("a function that does not do the same again", function()
       count = count + 1
       return x * count
     end
-    local why = "gave another result when it ran again on the same state for its gradient"
+    local why, p0 = "gave another result when it ran again on the same state for its gradient", cq.tensor { 0.1, 0.2 }
     says(sentence(gradient, function(p) return { controller = function() return counted(p.velocity) end } end),
       "the controller " .. why)
     says(sentence(gradient, function() return { running = function(s) return counted(s:center("foot")[1]) end } end),
@@ -218,6 +218,49 @@ describe("a function that does not do the same again", function()
     says(sentence(gradient, function() return { record = function(s) return counted(s:center "foot") end } end),
       "record " .. why)
     assert.is_true((gradient(function() return { record = function(s) return s:center "foot" end } end)) > 0)
+    says(sentence(gradient, function() return {
+      observer = { observe = function(_, state, memory) return state:center "foot", counted(memory or cq.tensor { 1 }) end },
+      controller = cq.Controller.linear { seed = 1, inputs = 2, signals = 2 } } end),
+      "the memory of the observer " .. why)
+    says(sentence(gradient, function() return { controller = { act = function(_, _, memory)
+      return p0, counted(memory or p0)
+    end } } end), "the memory of the controller " .. why)
+  end)
+
+  it("is an error where it is a force", function()
+    for _, every in ipairs { "control_step", "engine_step" } do
+      local count = 0
+      local push = { particles = "trunk", signals = 0, every = every, force = function(_, _, x)
+        count = count + 1
+        return 1e-3 * count * x
+      end }
+      local robot = scene.robot { actuators = push }
+      local world = scene.world(robot)
+      local message = sentence(cq.value_and_grad(function(v)
+        return world:rollout { steps = 3, robot = robot:with { velocity = v } }.state:center(robot):sum()
+      end), cq.param { 0.1, 0 })
+      says(message, "a force actuator gave another result when it ran again")
+    end
+  end)
+end)
+
+describe("a function that fails", function()
+  it("is not called again with the state before", function()
+    local robot = scene.robot()
+    local world = scene.world(robot)
+    for _, last in ipairs { 1, 3 } do
+      local seen, running = {}, {}
+      says(sentence(function()
+        world:rollout {
+          steps = 5, record = function(s) seen[#seen + 1] = s.step return s:positions() end,
+          running = function(s) running[#running + 1] = s.step return s:center("foot"):sum() end,
+          controller = { act = function(_, _, _, _, step) return step == last and {} or { 0.1, 0.2 } end },
+        }
+      end), ("the controller must give signals of shape {2}, one for each actuator signal, got {0} (in the "
+        .. "controller, control step %d of 5)"):format(last))
+      assert.same(last == 1 and {} or { 1, 2 }, seen)
+      assert.same(seen, running)
+    end
   end)
 end)
 

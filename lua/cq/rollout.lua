@@ -282,13 +282,11 @@ local function after_step(self, i)
   self.phase = nil
 end
 
--- Makes control steps up to state `to`, raises the error of a failed step, and calls the user's functions with that
--- state.
+-- Makes control steps up to state `to`, and raises the error of a failed step.
 local function conclude(self, to)
   local status = make(self, to)
   if status == C.CQ_INVALID then control.require_finite(self, control_step_of(self)) end
   check(self, status)
-  if self.stops then after_step(self, to - 1) end
 end
 
 -- Computes signals and forces of the control steps from `from` to `to` - 1 in Lua, before the engine makes these steps;
@@ -332,9 +330,12 @@ local function advance(self, from, to, hidden)
   end
   if fine and to > from then between(self, to) end
   conclude(self, to)
-  if fine then return after end
-  self.phase, self.at = phase, to
-  error(after, 0)
+  if not fine then
+    self.phase, self.at = phase, to
+    error(after, 0)
+  end
+  if self.stops then after_step(self, to - 1) end
+  return after
 end
 
 -- Simulates all control steps: observer, controller, engine, running cost. Sets finished, hidden, solver and the
@@ -352,6 +353,7 @@ local function forward(self)
     i = to
   end
   self.phase, self.finished, self.hidden = nil, true, hidden
+  self.keep:save_hidden(self.steps, hidden)
   if self.contact_asked then self.outputs.contact_rows = contact.rows(self) end
   self.solver = solver.of(self)
   if self.effort_cost then self.outputs.effort = control.effort(self, self.keep:all_signals()):detach():copy() end

@@ -192,7 +192,7 @@ static cq_status find_rows(cq_factor *f, const cq_body *bodies, int32_t dim, dou
 }
 
 // Frees everything that a factor holds, and leaves it empty.
-static void free_arrays(cq_factor *f) {
+void cq_factor_destroy(cq_factor *f) {
   void *owned[] = {f->position, f->node, f->body, f->held, f->front, f->row, f->block, f->x, f->below,
                    f->active, f->target};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
@@ -201,9 +201,6 @@ static void free_arrays(cq_factor *f) {
   *f = (cq_factor){0};
 }
 
-// Frees all that a factor holds, and leaves it empty.
-void cq_factor_destroy(cq_factor *f) { free_arrays(f); }
-
 // Orders the nodes with mass of all bodies for elimination, by nested dissection, and allocates the factor f anew; its
 // count is 0 where it would be too large. active {node_count}: 1 for nodes with mass. CQ_OK or CQ_MEMORY.
 cq_status cq_factor_order(cq_factor *f, const cq_body *bodies, int32_t body_count, int64_t node_count, int32_t dim,
@@ -211,7 +208,7 @@ cq_status cq_factor_order(cq_factor *f, const cq_body *bodies, int32_t body_coun
   // beyond these, conjugate gradients with the blocks of nodes are quicker: 648 nodes in space take as long by both,
   // with 4e5 operations a node, and 3,400 twice as long by the factor, with 2.8e6
   static const double most_bytes = 2e9, most_work = 5e5;
-  free_arrays(f);
+  cq_factor_destroy(f);
   f->dim = dim;
   f->position = cq_alloc((size_t)node_count, sizeof *f->position, "implicit steps");
   f->node = cq_alloc((size_t)node_count, sizeof *f->node, "implicit steps");
@@ -234,7 +231,7 @@ cq_status cq_factor_order(cq_factor *f, const cq_body *bodies, int32_t body_coun
   for (int32_t k = 0; k < f->fronts; k++) bytes += 8.0 * pow((double)dim * (f->front[k].own + f->front[k].below), 2);
   bytes += 8.0 * (double)f->count * offsets * dim * dim;
   if (bytes > most_bytes || work > most_work * f->count) {
-    free_arrays(f);
+    cq_factor_destroy(f);
     return CQ_OK;
   }
   f->held = cq_alloc((size_t)f->count, sizeof *f->held, "implicit steps");

@@ -342,7 +342,7 @@ local fit_spec = is.define("autoencoder:fit", {
 
 ---Trains encoder and decoder: the mean squared error of pictures, pixels without mass by a tenth, and beta times the
 ---Kullback-Leibler divergence. The same seed and the same pictures give the same bits.
----Errors: no pictures.
+---Errors: no pictures; a loss that is not finite, with the weights of the update before.
 ---@param fields_given autoencoder.fit.def
 ---@return { loss: number[], reconstruction: number[], divergence: number[] }    of each update
 function Autoencoder:fit(fields_given)
@@ -367,7 +367,12 @@ function Autoencoder:fit(fields_given)
     local batch = pictures:gather(rows, 1)
     local loss, grads = T.value_and_grad(function(p)
       reconstruction, divergence = losses(self:with(p), batch, noise)
-      return divergence and reconstruction + self.beta * divergence or reconstruction
+      local sum = divergence and reconstruction + self.beta * divergence or reconstruction
+      if not sum:finite() then
+        is.fail("autoencoder:fit: the loss of update %d is %s; take an optimizer with a smaller rate, or with clip", i,
+          sum:item())
+      end
+      return sum
     end)(trained)
     def.optimizer:update(trained, grads)
     history.loss[i], history.reconstruction[i] = loss, reconstruction:item()

@@ -216,6 +216,18 @@ local function pass_hidden(self, grads, i)
   return grads
 end
 
+-- Raises an error unless observer, controller and force actuators gave in control step i what they gave in the forward
+-- pass: signals, memories after the step, and forces.
+local function require_repeated(self, i, signals, after, forces)
+  local keep = self.keep
+  require_same(self, self.observer and "the observer or the controller" or "the controller",
+    keep:are_signals(i, signals))
+  require_same(self, "a force actuator", keep:are_forces(i, forces))
+  for _, who in ipairs { "observer", "controller" } do
+    require_same(self, ("the memory of the %s"):format(who), keep:is_memory(i + 1, who, after[who]))
+  end
+end
+
 -- The adjoint of the Lua part of control step i: calls observer, controller and forces again on the state before it,
 -- and passes the gradients of signals and forces back through them. grad_hidden: gradients of the hidden state after
 -- it; returns those before it, both a list with a tensor or false for each part. inner: the tape for this.
@@ -226,7 +238,7 @@ local function control_step_adj(self, inner, i, grad_hidden)
   local kept = self.keep.hidden[i]
   local hidden = kept and tree.map(kept, "the hidden state", leaf) or {}
   local signals, after, forces = tape.with(inner, control.step, self, states.new(self, i), hidden)
-  require_same(self, "the controller", self.keep:are_signals(i, signals))
+  require_repeated(self, i, signals, after, forces)
   local outputs, grads = { signals }, { grad_signals }
   if control.carries(after) then
     for k, tensor in ipairs(tree.flatten(after, "the hidden state")) do

@@ -266,11 +266,9 @@ function Keep:save(i, signals, forces)
   self:save_forces(i * self.pieces, forces)
 end
 
----Overwrites the kept forces on each particle at engine step `step` by the sums over all actuators. forces: a list of
----tensors, one for each actuator.
-function Keep:save_forces(step, forces)
-  if not self.f then return end
-  local total = self:engine_forces(step)
+-- Overwrites `total`, double {batch, force particles, dim}, by the sums over all actuators of `forces`, a list of
+-- tensors, one for each actuator.
+local function add_up(self, total, forces)
   ffi.fill(total, self.batch * self.force_width * DOUBLE)
   for k, force in ipairs(self.forces) do
     local f, at = forces[k]:data(), 0
@@ -284,6 +282,12 @@ function Keep:save_forces(step, forces)
       end
     end
   end
+end
+
+---Overwrites the kept forces on each particle at engine step `step` by the sums over all actuators. forces: a list of
+---tensors, one for each actuator.
+function Keep:save_forces(step, forces)
+  if self.f then add_up(self, self:engine_forces(step), forces) end
 end
 
 ---The adjoint of save_forces: gradients of each actuator's forces {count, dim} or {batch, count, dim}, from the
@@ -347,13 +351,41 @@ function Keep:engine_forces(step)
   return self.f + (self.differentiable and step or 0) * self.batch * self.force_width
 end
 
----Are these, a tensor, the signals of control step i, bit for bit?
-function Keep:are_signals(i, signals)
-  local data, kept = signals:data(), self.signals + i * signals.count
-  for k = 0, signals.count - 1 do
-    if data[k] ~= kept[k] then return false end
+-- Are `count` numbers, double, the same?
+local function are_same(a, b, count)
+  for k = 0, count - 1 do
+    if a[k] ~= b[k] and (a[k] == a[k] or b[k] == b[k]) then return false end
   end
   return true
+end
+
+---Are these, a tensor, the signals of control step i, number for number?
+function Keep:are_signals(i, signals)
+  return are_same(signals:data(), self.signals + i * signals.count, signals.count)
+end
+
+---Do these forces, a list of tensors, one for each actuator, add up to those kept at the beginning of control step i?
+function Keep:are_forces(i, forces)
+  if not self.f then return true end
+  local count = self.batch * self.force_width
+  self.other_forces = self.other_forces or ffi.new("double[?]", count)
+  add_up(self, self.other_forces, forces)
+  return are_same(self.other_forces, self:engine_forces(i * self.pieces), count)
+end
+
+---Is this the kept memory of "observer" or "controller" before control step i?
+---@param i integer
+---@param who "observer"|"controller"
+---@param memory any
+---@return boolean
+function Keep:is_memory(i, who, memory)
+  local kept = self.hidden[i] and self.hidden[i][who]
+  local new, old = tree.flatten(memory, "the hidden state"), tree.flatten(kept, "the hidden state")
+  local same = #new == #old
+  for k = 1, same and #new or 0 do
+    same = same and new[k].count == old[k].count and are_same(new[k]:data(), old[k]:data(), new[k].count)
+  end
+  return same
 end
 
 ---The row of control step i of double {steps, batch, signals} as a new tensor {signals} or {batch, signals}.
