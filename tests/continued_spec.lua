@@ -484,6 +484,53 @@ describe("gradients through a state", function()
   end)
 end)
 
+describe("a rollout without control steps", function()
+  it("stands where walls have moved by a function of time", function()
+    local floor = cq.Boundary.floor { at = 0.1, mu = 0.5,
+      velocity = function(t) return { 0.3 * math.sin(90 * t), 0.2 * math.cos(50 * t) } end }
+    local world = scene.world(scene.robot(), { walls = floor })
+    local whole, first = world:rollout { steps = 2 * HALF }, world:rollout { steps = HALF }
+    for _, from in ipairs { first.state:detach(), world:rollout { steps = 0, from = first.state }.state } do
+      assert.is_true(same(whole.state, world:rollout { steps = HALF, from = from }.state))
+    end
+    assert.is_true(same(first.state, world:rollout { steps = HALF, from = world:rollout { steps = 0 }.state }.state))
+    local other = { steps = HALF, wall_velocity = { 0, 0.3 } }
+    other.from = world:rollout(other).state:detach()
+    assert.is_true(same(world:rollout { steps = 2 * HALF, wall_velocity = { 0, 0.3 } }.state,
+      world:rollout(other).state))
+    world:close()
+  end)
+end)
+
+describe("the state of one scene", function()
+  it("is gone on from as that scene", function()
+    for _, formulation in ipairs { "updated", "total_lagrangian" } do
+      local world = scene.world(scene.robot { count = 8 }, { formulation = formulation })
+      local robot, v = world.robot, cq.tensor { 1, 0.2, -0.6, 0.1 }
+      local function cost(p, scenes)
+        local first = world:rollout { steps = HALF, batch = 2,
+          robot = robot:with { velocity = p:reshape { 2, 1, 2 }:expand { 2, robot.particle_count, 2 } } }
+        if scenes then return world:rollout { steps = HALF, from = first.state, scenes = scenes }.state:center(robot) end
+        return cq.concat({ world:rollout { steps = HALF, from = first.state:scene(2) }.state:center(robot),
+          world:rollout { steps = HALF, from = first.state:scene(1), batch = 2 }.state:center(robot):mean(1),
+          world:rollout { steps = HALF, from = first.state:scene(2):detach() }.state:center(robot) }, 1)
+      end
+      local all = cost(v)
+      for k = 1, 2 do
+        local one = world:rollout { steps = 2 * HALF, robot = robot:with { velocity = v:slice(2 * k - 1, 2 * k, 1) } }
+        for d = 1, 2 do
+          assert.near(one.state:center(robot)[d]:item(), all[k == 2 and d or 2 + d]:item(), 1e-12)
+          if k == 2 then assert.near(all[d]:item(), all[4 + d]:item(), 1e-12) end
+        end
+      end
+      local _, one = cq.value_and_grad(function(p) return cost(p):slice(1, 4, 1):sum() end)(cq.param(v:totable()))
+      local _, two = cq.value_and_grad(function(p) return cost(p, { 2, 1 }):sum() end)(cq.param(v:totable()))
+      is_close(two, one, 1e-12)
+      world:close()
+    end
+  end)
+end)
+
 describe("what cannot go on", function()
   local world = scene.world(scene.robot())
   local other = scene.world(scene.robot())
@@ -502,6 +549,12 @@ describe("what cannot go on", function()
       problem { steps = 1, from = batch.state, scenes = { 1 }, batch = 2 })
     assert.equal("world:rollout: the batch has 3, the state in from has 2 scenes; leave out batch, or give scenes = a list of scenes of the state",
       problem { steps = 1, from = batch.state, batch = 3 })
+    assert.equal("world:rollout: from is the state of one scene; give scenes with the state of all scenes, or leave it out",
+      problem { steps = 1, from = batch.state:scene(2), scenes = { 1 } })
+    local remembers = { act = function(_, _, memory) return T.zeros { 2 }, memory or T.zeros { 2, 1 } end }
+    local carried = world:rollout { steps = 2, batch = 2, controller = remembers }
+    assert.equal("state:detach: the rollout's observer or controller remembers all of its scenes; detach the state of all",
+      sentence(function() carried.state:scene(1):detach() end))
     roll:release()
     assert.equal("world:rollout: from: this rollout was released, or its world closed",
       problem { steps = 1, from = roll.state })

@@ -556,14 +556,19 @@ function rollout.run(world, given)
   return self
 end
 
----A copy of a state that does not keep its rollout in memory. For state:detach.
+---A copy of a state that does not keep its rollout in memory. For state:detach. Errors: the state of one scene, whose
+---observer or controller remembers all scenes of the batch.
 ---@internal
 ---@param state cq.State
 ---@param pull cq.Tensor       gravity in the control step that led to it
 ---@return cq.State
 function rollout.copy(state, pull)
-  local before = state.roll
-  local roll = rollout.run(state.world, { from = state, steps = 0, weight = before.weight, gravity = pull })
+  local before, walls = state.roll, state.roll.set.wall_velocity
+  if state.number and control.carries(before.carried.hidden) then
+    is.fail("state:detach: the rollout's observer or controller remembers all of its scenes; detach the state of all")
+  end
+  local roll = rollout.run(state.world, { from = state, steps = 0, weight = before.weight, gravity = pull,
+    wall_velocity = walls and (state.number and walls.per_scene and walls.tensor[state.number] or walls.tensor) })
   continued.forget(roll, before)
   return roll.state
 end

@@ -28,9 +28,21 @@ local function check_scenes(from, def)
   end
 end
 
+-- Replaces the state of one scene in def.from by the whole state, and names this scene in def.scenes for each scene of
+-- the batch. Returns the scenes of the new rollout, nil: without a batch.
+local function take_scene(def)
+  if def.scenes then
+    is.fail "world:rollout: from is the state of one scene; give scenes with the state of all scenes, or leave it out"
+  end
+  local number = def.from.number
+  def.from, def.scenes = def.from.whole, {}
+  for k = 1, def.batch or 1 do def.scenes[k] = number end
+  return def.batch
+end
+
 ---Completes the definition of a rollout that continues a state: the batch and the robots that it leaves out are those
----of the state's rollout. Errors: a state of another world, of another batch, or not the final one of its rollout;
----`scenes` without `from`.
+---of the state's rollout. From the state of one scene, state:scene(k), all scenes continue this one. Errors: a state of
+---another world, of another batch, or not the final one of its rollout; `scenes` without `from`.
 ---@param world cq.World
 ---@param def table            of world:rollout
 function continued.inherit(world, def)
@@ -49,7 +61,9 @@ function continued.inherit(world, def)
     is.fail("world:rollout: from must be the final state of a rollout, got that of control step %d of %d", from.index,
       from.roll.steps)
   end
-  if def.scenes then
+  if from.number then
+    def.batch = take_scene(def)
+  elseif def.scenes then
     check_scenes(from, def)
     def.batch = #def.scenes
   elseif from.batched and def.batch == nil then
@@ -59,7 +73,7 @@ function continued.inherit(world, def)
       def.batch, from.batched and text.count(from.batch, "scene") or "no batch")
   end
   if def.robot then return end
-  def.robot = from.roll.again.robot
+  def.robot = def.from.roll.again.robot
   if def.scenes then def.robot = rollout_fields.of_scenes(world, def.robot, def.scenes) end
 end
 

@@ -53,11 +53,17 @@ function wall_motion.velocity(wall, k, time, world)
   return (wall_motion.ask(wall.motion, time + dt, dim, what) - before) / dt
 end
 
+-- Does a wall of the world move by a function of time?
+local function any_timed(world)
+  for _, wall in ipairs(world.walls) do
+    if wall.velocity_at or wall.motion then return true end
+  end
+  return false
+end
+
 -- The velocities {steps, walls, dim} of the world's own walls, from control step `first` on; nil: none of them changes.
 local function of_world(world, first, steps)
-  local any = false
-  for _, wall in ipairs(world.walls) do any = any or wall.velocity_at or wall.motion end
-  if not any then return nil end
+  if not any_timed(world) then return nil end
   local rows = {}
   for i = 1, steps do
     local row, time = {}, (first + i - 1) * world.control_dt
@@ -107,8 +113,9 @@ end
 local sources = { world = of_world, call = of_function, tensor = of_tensor }
 
 ---Moves wall_velocity out of a rollout's definition into a series over control steps; nil where every wall keeps one
----velocity. Without control steps a function of time is dropped. Errors: a world without walls; another shape; numbers
----that are not finite.
+---velocity. Without control steps no function is asked, and the series says no more than that velocities change: walls
+---stand where those of the rollout that is continued do. Errors: a world without walls; another shape; numbers that are
+---not finite.
 ---@param world cq.World
 ---@param def table            of world:rollout
 ---@return cq.Series?
@@ -120,7 +127,10 @@ function wall_motion.take_series(world, def)
   if def.steps > 0 or value ~= nil and not series.is_called(value) then
     return series.take(world, def, "wall_velocity", sources)
   end
-  def.wall_velocity = nil                                  -- nothing moves, and no time is asked for
+  def.wall_velocity = nil
+  if not (value or any_timed(world) or def.from and def.from.roll.wall_motion) then return nil end
+  local still = T.zeros { 1, #world.walls, world.dim }
+  return { each = still, tensor = still, per_scene = false }
 end
 
 ---Displacement of each wall since the start, {walls}{dim}; nil: no wall has moved.
