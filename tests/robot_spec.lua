@@ -19,6 +19,26 @@ local function robot(changes)
   return cq.Robot(fields)
 end
 
+describe("what comes too late for a world", function()
+  it("is an error", function()
+    local r = robot()
+    local placed = r:at { 0.4, 0.2 }
+    says(sentence(function() r:group("foot"):pin() end), "another robot was already made from this one, as by robot:at")
+    local world = scene.world(r)
+    for _, one in ipairs { r, world.robot, world.robot:with { young = 20 } } do
+      says(sentence(function() one:group("foot"):pin() end), "the world of this robot is already made")
+    end
+    placed:group("foot"):pin()
+    local pinned = r:with { young = 20 }
+    pinned:group("foot"):pin()
+    says(sentence(function() world:rollout { steps = 1, robot = pinned } end),
+      "robot 1 of the world is given with other pins than those with which the world was made")
+    says(sentence(function() world:rollout { steps = 1, robot = r:at { 0.1, 0.3 } } end),
+      "robot 1 of the world stands at {0.4, 0.127}, and is given at {0.1, 0.3}")
+    world:close()
+  end)
+end)
+
 describe("a robot", function()
   it("has the particles and groups of its shape, and the user's", function()
     local r = robot { groups = { top = function(_, y) return y > 0.18 end, ends = { "foot", 32 }, ["one"] = { 5 } },
@@ -31,6 +51,19 @@ describe("a robot", function()
     assert.equal(6, r:group("markers").particle_count)
     assert.is_true(math.abs(r.volume:sum():item() - 0.02) < 1e-15)
     says(tostring(r), "2D, 32 particles")
+  end)
+
+  it("has each particle once in groups that overlap, whatever their names", function()
+    local r = robot { groups = { all = { "sole", "trunk", "foot", 1, 1 }, sole = { "zero", "foot" }, zero = { 1, 2 } } }
+    assert.equal(32, r:group("all").particle_count)
+    assert.equal(16, r:group("sole").particle_count)
+    local world = scene.world(r)
+    local state = world:rollout({ steps = 1, robot = r:with { velocity = { 0.5, 0 } } }).state
+    for _, which in ipairs { "all", r, { { "foot", "sole", "trunk" } } } do
+      assert.near(state:momentum()[1]:item(), state:momentum(which):reshape({ 2 })[1]:item(), 1e-15)
+    end
+    says(sentence(function() robot { groups = { a = { "b" }, b = { "foot", "a" } } } end), "groups.a is a part of itself")
+    world:close()
   end)
 
   it("has materials by group", function()

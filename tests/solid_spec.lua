@@ -374,6 +374,20 @@ describe("a chamber of a lattice", function()
     near(0.01, world:rollout { steps = 0 }.state:cavity_volume "p":item())
   end)
 
+  it("of one name in two robots is asked for by the robot", function()
+    local robot = cq.Robot { shape = ring:chamber("air", { 0.15, 0.15 }), material = soft,
+      actuators = cq.Actuator.follower_pressure { name = "p", surface = "air" } }
+    local world = cq.World {
+      cells = { 24, 20 }, dx = 0.05, dt = 1e-3, substeps = 1, precision = "float64", robot:at { 0.2, 0.3 },
+      robot:at { 0.6, 0.3 },
+    }
+    local grown = world.robots[2]:stretched { axis = "x", factor = 1.1 }
+    local state = world:rollout({ steps = 0, robot = grown }).state
+    fails("there are several of \"p\"; say of which robot", function() state:cavity_volume "p" end)
+    near(0.01, state:cavity_volume("p", world.robots[1]):item())
+    near(0.011, state:cavity_volume("p", world.robots[2]):item())
+  end)
+
   it("must be one", function()
     local function sampled(name, place, shape) return function() (shape or ring):chamber(name, place):sample() end end
     fails("at the place { 0.05, 0.05 } there is a particle of difference", sampled("air", { 0.05, 0.05 }))

@@ -71,12 +71,17 @@ end
 
 ---Holds the particles of the group where they start, and with them every node that they touch: about 0.8 cells more of
 ---the body, 0.1 to 1.1 by where the group ends in its cell. Gives the group.
----Errors: a robot that is in a world already.
+---Errors: a robot that is in a world already; one of which robot:at, robot:with and their like have made another.
 ---@return cq.Group
 function Group:pin()
   local robot = self.robot
-  if robot.frozen then
+  local of_world = robot
+  while of_world and not of_world.in_world do of_world = of_world.origin end
+  if robot.frozen or of_world then
     is.fail("group:pin: the world of this robot is already made; pin \"%s\" before, or with the field pins of cq.Robot",
+      self.name)
+  elseif robot.copied then
+    is.fail("group:pin: another robot was already made from this one, as by robot:at, and would not be pinned; pin \"%s\" before, or with the field pins of cq.Robot",
       self.name)
   end
   robot.pins[#robot.pins + 1] = self.name
@@ -125,7 +130,7 @@ local function particle_number(self, value, what)
   return value
 end
 
----Particles that a name, a list of names or a list of particle numbers stands for.
+---Particles that a name, a list of names or a list of particle numbers stands for, each once.
 ---@param which string|string[]|integer[]|cq.Group
 ---@param what string              for errors
 ---@internal
@@ -144,13 +149,17 @@ function Robot:select(which, what)
     is.fail("%s: takes a group name, a list of names, or a list of particle numbers, got %s", what,
       text.describe(which))
   end
-  local list = {}
+  local list, taken = {}, {}
+  -- Adds a particle that is not in the list yet.
+  local function add(number)
+    if not taken[number] then list[#list + 1], taken[number] = number, true end
+  end
   for _, entry in ipairs(which) do
     if type(entry) == "string" then
       local group = self:group(entry)
-      for k = 0, group.particle_count - 1 do list[#list + 1] = group.index[k] + 1 end
+      for k = 0, group.particle_count - 1 do add(group.index[k] + 1) end
     else
-      list[#list + 1] = particle_number(self, entry, what)
+      add(particle_number(self, entry, what))
     end
   end
   return selection.index_of(list)
@@ -168,8 +177,8 @@ local function where(self, predicate)
   return list
 end
 
--- Adds the groups that a user gives, by name in the order of the alphabet, as functions of the place or as lists.
--- Errors: a key that is no name.
+-- Adds the groups that a user gives, as functions of the place or as lists: those first that a list names, else in the
+-- order of the alphabet. Errors: a key that is no name; groups that name each other.
 local function user_groups(self, given)
   local names = {}
   for name in pairs(given) do
@@ -179,16 +188,26 @@ local function user_groups(self, given)
     names[#names + 1] = name
   end
   table.sort(names)
-  for _, name in ipairs(names) do
+  local begun = {}
+  -- Adds one group, after the groups that its list names.
+  local function add(name)
+    if begun[name] == "ended" then return end
+    if begun[name] then is.fail("cq.Robot: groups.%s is a part of itself", name) end
+    begun[name] = "begun"
     local entry, list = given[name], {}
     if text.is_callable(entry) then
       list = where(self, entry)
     else
+      for _, part in ipairs(type(entry) == "table" and entry or { entry }) do
+        if given[part] ~= nil and not self.group_table[part] then add(part) end
+      end
       local index, count = self:select(entry, ("cq.Robot: groups.%s"):format(name))
       for k = 1, count do list[k] = index[k - 1] + 1 end
     end
     add_group(self, name, list)
+    begun[name] = "ended"
   end
+  for _, name in ipairs(names) do add(name) end
 end
 
 -- The numbers of `count` different particles, from 1 and sorted, for the group "markers". They are spread evenly over
@@ -348,7 +367,8 @@ end
 -- A new robot that shares this one's particles, with groups and pins of its own; its field `origin` is this robot.
 local function copy(self)
   local out = setmetatable(tables.merged(self), Robot)
-  out.origin, out.frozen, out.group_table, out.pins = self, nil, {}, {}
+  self.copied = true
+  out.origin, out.frozen, out.copied, out.in_world, out.group_table, out.pins = self, nil, nil, nil, {}, {}
   for name, group in pairs(self.group_table) do
     out.group_table[name] = setmetatable({ name = name, robot = out, index = group.index,
       particle_count = group.particle_count }, Group)
@@ -472,6 +492,7 @@ function Robot:add_group(name, list) add_group(self, name, list) end
 ---@return cq.Robot
 function Robot:placed()
   local out = copy(self)
+  out.in_world = true
   -- pins come too late from here on, also on what this one was made from
   local robot = out
   while robot do

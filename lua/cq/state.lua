@@ -414,10 +414,11 @@ function State:contact(wall) return require("cq.rollout.contact").read(self, wal
 function State:positions() return read(self, "gather", "position", "mass", nil, "state:positions") end
 
 ---Volume of the closed cavity that a cq.Actuator.follower_pressure inflates, area in 2D [length^dim].
----Errors: an open surface.
+---Errors: an open surface; several cavities of one name.
 ---@param which cq.Actuator|string     the actuator, or the name of its signal
+---@param robot? cq.Robot              whose cavity it is, where robots share an actuator or a name
 ---@return cq.Tensor     one number
-function State:cavity_volume(which) return surface.volume(self, which) end
+function State:cavity_volume(which, robot) return surface.volume(self, which, robot) end
 
 ---Velocities of all particles {n, dim} [length/time].
 ---@return cq.Tensor

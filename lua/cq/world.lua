@@ -476,7 +476,7 @@ end
 ---at the start, but for cq.Implicit { cables = "implicit" }, by which a body may hang. Velocities and viscosity play no
 ---part. The state's velocities are displacements over dt; with formulation = "total_lagrangian" they are 0. To go on
 ---from rest, give a rollout robot:with { position = state:positions(), deformation = state:deformations() }. Signals
----beyond [-1, 1] are not cut off. Differentiable like a rollout.
+---beyond [-1, 1] are not cut off, and gravity is that at time 0. Differentiable like a rollout.
 ---Errors: a world of explicit steps; materials that flow or relax, and walls that move, for rest then depends on the
 ---way; signals of another shape than {signals}; no convergence, as of a body that nothing holds, or too much pressure.
 ---@param fields? world.settle.def
@@ -495,6 +495,7 @@ function World:settle(fields)
   local controller = def.signals and held_signals(self, def.signals, def.batch, count)
   local roll = require("cq.rollout").run(self:still(), {
     steps = count, batch = def.batch, robot = def.robot, controller = controller, contact = def.contact,
+    gravity = self.gravity_at and self.gravity_at(0),
   })
   return roll.state, roll
 end

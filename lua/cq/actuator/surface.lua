@@ -6,6 +6,7 @@ local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local cavity = require "cq.shape.cavity"
 local chamber = require "cq.actuator.chamber"
+local selection = require "cq.robot.selection"
 local T = require "cq.tensor"
 
 ---@class cq.Surface
@@ -254,13 +255,24 @@ end
 
 -- ---- the volume of a cavity -----------------------------------------------------------------------------------------
 
--- The entry of the world's list of surfaces whose actuator or name is `which`. Errors: no entry has it.
-local function find(world, which)
-  local names = {}
+-- The entry of the world's list of surfaces whose actuator or name is `which`, of one robot if that is given. Errors: no
+-- entry has it, or several do.
+local function find(world, which, robot)
+  local names, found = {}, nil
+  robot = robot and selection.robot(world, robot, "state:cavity_volume")
   for _, entry in ipairs(world.layout.surface.list) do
-    if entry.surface.actuator == which or entry.surface.name == which then return entry end
+    local is_it = entry.surface.actuator == which or entry.surface.name == which
+    if is_it and (not robot or entry.robot == robot) then
+      if found then
+        is.fail("state:cavity_volume: there are several of \"%s\"; %s", entry.surface.name, found.robot == entry.robot
+          and "give the actuators of one robot different names"
+          or "say of which robot, state:cavity_volume(actuator, world.robots[i])")
+      end
+      found = entry
+    end
     names[#names + 1] = ("\"%s\""):format(entry.surface.name)
   end
+  if found then return found end
   is.fail("state:cavity_volume: takes a cq.Actuator.follower_pressure of a robot in the world, or its name, got %s; there %s", text.describe(which),
     #names == 0 and "is none" or (#names == 1 and "is " or "are ") .. table.concat(names, ", "))
 end
@@ -311,12 +323,13 @@ function surface.most_expanded(state, scene)
   return most
 end
 
----The volume that a chamber encloses in a state, by its actuator or its name. Errors: an open surface.
+---The volume that a chamber encloses in a state, by its actuator or its name. Errors: an open surface; several chambers.
 ---@param state cq.State
 ---@param which cq.Actuator|string
+---@param robot? cq.Robot     whose chamber it is, where several robots have one of this name
 ---@return cq.Tensor      one number, or {batch}
-function surface.volume(state, which)
-  local entry = find(state.world, which)
+function surface.volume(state, which, robot)
+  local entry = find(state.world, which, robot)
   if not entry.surface.chamber then
     is.fail("state:cavity_volume: the surface \"%s\" is open, so that it encloses no volume", entry.surface.name)
   end

@@ -141,6 +141,15 @@ local function append_number(world, list, value, what)
   list[#list + 1] = own - 1
 end
 
+-- A list without the numbers that it has already given: groups of one row may overlap.
+local function once(list)
+  local out, taken = {}, {}
+  for _, p in ipairs(list) do
+    if not taken[p] then out[#out + 1], taken[p] = p, true end
+  end
+  return out
+end
+
 -- Raises the error of a value that selects no particles.
 local function refuse(which, what)
   is.fail("%s: takes a group name, a group, a robot, a list of names, or a list of particle numbers, got %s", what,
@@ -148,7 +157,7 @@ local function refuse(which, what)
 end
 
 -- A list of the particles, from 0, of one row of a readout, from the user's value: a name, a group, a robot, or a list
--- of numbers or names. Errors: a wrong value.
+-- of numbers or names, whose groups have each particle once. Errors: a wrong value.
 local function row(world, which, what)
   local list = {}
   if type(which) == "string" then
@@ -165,6 +174,7 @@ local function row(world, which, what)
       elseif type(entry) == "string" then append_name(world, list, entry, what)
       else refuse(which, what) end
     end
+    if type(which[1]) == "string" then list = once(list) end
   else
     refuse(which, what)
   end

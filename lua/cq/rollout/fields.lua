@@ -17,8 +17,25 @@ local fields = {}
 
 -- ---- the robots of a rollout ----------------------------------------------------------------------------------------
 
+-- Raises an error if a variant of the world's robot `own`, the k-th, has pins that this has not, or was moved by
+-- robot:at: in a rollout neither has an effect.
+local function require_its_place(own, variant, k)
+  if own:has_particles_of(variant) and #variant.pins ~= #own.pins then
+    is.fail("world:rollout: robot %d of the world is given with other pins than those with which the world was made", k)
+  end
+  local moved, zero = false, true
+  for d = 1, own.dim do
+    moved = moved or variant.offset[d] ~= own.offset[d]
+    zero = zero and variant.offset[d] == 0
+  end
+  if moved and not zero then
+    is.fail("world:rollout: robot %d of the world stands at {%s}, and is given at {%s}; a rollout moves it by robot:with { position = ... }",
+      k, table.concat(own.offset, ", "), table.concat(variant.offset, ", "))
+  end
+end
+
 ---For each robot of the world, the given variant of it, or the robot itself. Errors: a variant of a robot that is not
----in the world, or two of one.
+---in the world, or two of one; a variant with other pins, or at another place.
 ---@param world cq.World
 ---@param given? cq.Robot|cq.Robot[]
 ---@return cq.Robot[]
@@ -33,6 +50,7 @@ function fields.bodies(world, given)
     for k, candidate in ipairs(world.robots) do
       if candidate == own then
         if taken[k] then is.fail("world:rollout: robot %d of the world is given twice", k) end
+        require_its_place(own, body, k)
         taken[k], out[k] = true, own:has_particles_of(body) and body or body:subset(own:numbers_in(body))
       end
     end
