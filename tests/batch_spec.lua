@@ -2,6 +2,7 @@
 local cq = require "cq"
 local T = require "cq.tensor"
 local scene = require "tests.scene"
+local sentence = require("tests.sentence").of
 local spread = require "tests.spread"
 
 local STEPS = 4
@@ -134,5 +135,24 @@ describe("a batch of 1", function()
     }
     assert.same({ 2, 1, 1 }, world:rollout({ steps = 2, batch = 1 }).solver.newton:shape())
     assert.same({ 2, 1 }, world:rollout({ steps = 2 }).solver.newton:shape())
+  end)
+end)
+
+describe("a value that may be of walls or of scenes", function()
+  it("is refused", function()
+    local world = scene.world(scene.robot(), { walls = { cq.Boundary.box { kind = "friction", mu = 0.4 },
+      cq.Boundary.floor { at = 0.05, mu = 0.5 } } })
+    local function said(fields)
+      fields.steps, fields.batch = 1, 2
+      return sentence(function() world:rollout(fields) end)
+    end
+    assert.equal("world:rollout: friction {2} may be of 2 walls or of 2 scenes; give {2, 2}, of scenes and walls",
+      said { friction = { 0, 1 } })
+    assert.equal("world:rollout: wall_velocity {2, 2} may be of 2 walls or of 2 scenes; give {2, 2, 2}, of scenes and walls",
+      said { wall_velocity = { { 0, 0 }, { 1, 0 } } })
+    world:rollout { steps = 1, batch = 2, friction = { { 0, 0 }, { 1, 1 } } }
+    world:rollout { steps = 1, batch = 3, friction = { 0, 1, 2 } }
+    world:rollout { steps = 1, friction = { 0, 1 } }
+    world:close()
   end)
 end)

@@ -1,5 +1,6 @@
 -- world: what it accepts, what it finds out before anything runs, and what it owns.
 local cq = require "cq"
+local message = require "cq.base.message"
 local scene = require "tests.scene"
 local T = require "cq.tensor"
 local C = require("cq.base.engine").C
@@ -53,6 +54,37 @@ describe("a world", function()
     local auto = world { dt = 0.05, substeps = "auto" }
     assert.is_true(auto.courant <= 0.5 and auto.courant * auto.substeps / (auto.substeps - 1) > 0.5)
     assert.is_true(math.abs(auto.courant * auto.substeps - one.courant * 100) < 1e-9)
+  end)
+
+  it("takes as many substeps as the values of its robots ask for", function()
+    local robot = scene.robot():at { 0.4, 0.127 }
+    local function substeps(changes) return world({ robot:with(changes), dt = 0.05, substeps = "auto" }).substeps end
+    local usual, n = world({ robot, dt = 0.05, substeps = "auto" }).substeps, robot.particle_count
+    assert.is_true(substeps { young = 400 } > 4 * usual)
+    assert.equal(substeps { young = { foot = 400 } }, substeps { young = { foot = 400, trunk = 8 } })
+    assert.is_true(substeps { density = 1e-2 } > 5 * usual)
+    local batch = T.tensor({ 10, 400 }):reshape({ 2, 1 }):expand { 2, n }
+    assert.equal(substeps { young = 400 }, substeps { young = batch })
+    local w = world { robot:with { young = 400 }, dt = 0.05, substeps = "auto" }
+    local same = world { robot, dt = 0.05, substeps = w.substeps }
+    assert.is_true(w:rollout({ steps = 2, robot = robot }).state:positions():equal(
+      same:rollout({ steps = 2 }).state:positions()))
+  end)
+
+  it("warns of walls that no node of its grid is in", function()
+    local told, warn = {}, message.warn
+    message.warn = function(format, ...) told[#told + 1] = format:format(...) end
+    local h = 1 / 24
+    for _, wall in ipairs {
+      cq.Boundary.obstacle { lower = { 15 * h, 2.1 * h }, upper = { 20 * h, 2.9 * h } },
+      cq.Boundary.sphere { center = { 18.5 * h, 3.5 * h }, radius = 0.7 * h },
+      cq.Boundary.obstacle { lower = { 15 * h, 2.1 * h }, upper = { 20 * h, 3 * h } },
+      cq.Boundary.sphere { center = { 18.5 * h, 3.5 * h }, radius = 0.72 * h },
+    } do world { walls = wall } end
+    message.warn = warn
+    assert.equal(2, #told)
+    says(told[1], "wall 1 (obstacle) has no node of the grid in its solid, so bodies pass through it")
+    says(told[2], "wall 1 (sphere)")
   end)
 
   it("has substeps for actuation that a design gives later", function()

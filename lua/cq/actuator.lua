@@ -14,6 +14,7 @@
 --   { particles = "left.leg.line", signals = 1, force = function(self, u, x, v) ... end }
 --   { particles = "tail", signals = 0, every = "engine_step", force = function(self, u, x) ... end }
 local is = require "cq.base.schema"
+local made = require "cq.base.made"
 local text = require "cq.base.text"
 
 ---@class cq.Actuator
@@ -47,6 +48,12 @@ local max = is.number { above = 0, default = 1 }
 
 -- Returns { g } for one group name g; a list, or nil, is returned unchanged.
 local function as_list(g) return type(g) == "string" and { g } or g end
+
+---@internal
+---Raises an error if a field of the actuator was assigned after it was made.
+function Actuator:require_unchanged()
+  made.require(self, "cq.Actuator." .. self.family, "give it to the constructor")
+end
 
 ---The number of signals that an actuator takes: its `count`, or one for each of its groups; 1 without either.
 ---@return integer
@@ -152,7 +159,7 @@ function actuator.pressure(fields)
   local self = pressure(fields)
   self.family = "pressure"
   directed(self, "cq.Actuator.pressure")
-  return setmetatable(self, Actuator)
+  return made.remember(setmetatable(self, Actuator))
 end
 
 ---@class cq.Actuator.muscle.def
@@ -185,7 +192,7 @@ function actuator.muscle(fields)
     directed(self, "cq.Actuator.muscle")
   end
   if self.pulses then self.scale = -1 else self.scale, self.shift = 0.5, 0.5 end
-  return setmetatable(self, Actuator)
+  return made.remember(setmetatable(self, Actuator))
 end
 
 ---@class cq.Actuator.isotropic.def
@@ -206,7 +213,7 @@ function actuator.isotropic(fields)
   end
   self.family = "isotropic"
   self.groups = self.groups and as_list(self.groups)
-  return setmetatable(self, Actuator)
+  return made.remember(setmetatable(self, Actuator))
 end
 
 ---@class cq.Actuator.cable.def
@@ -254,7 +261,7 @@ function actuator.cable(fields)
   else
     self.offset, self.slope = 0, 1
   end
-  return setmetatable(self, Actuator)
+  return made.remember(setmetatable(self, Actuator))
 end
 
 ---@class cq.Actuator.follower_pressure.def
@@ -285,7 +292,7 @@ function actuator.follower_pressure(fields)
       given.inside and ", not both" or "")
   end
   self.family, self.scale = "follower_pressure", self.max
-  return setmetatable(self, Actuator)
+  return made.remember(setmetatable(self, Actuator))
 end
 
 ---Is this a user-written force actuator?
@@ -301,7 +308,10 @@ local SIGNALS_MAX = 1000000      -- of a force actuator
 ---Checks that a value is a cq.Actuator, or a force actuator with particles, a whole number of signals and a known
 ---`every`, and returns it. name: of the constructor that got it, and index: its position in the list, for errors.
 function actuator.check(value, name, index)
-  if text.is_instance(value, "cq.Actuator") then return value end
+  if text.is_instance(value, "cq.Actuator") then
+    value:require_unchanged()
+    return value
+  end
   if not actuator.is_force(value) then
     is.fail("%s: actuators must be made by cq.Actuator or be tables with particles, signals and a method force, got %s at position %d", name,
       text.describe(value), index)

@@ -15,6 +15,7 @@
 -- true, for "sticky" and "slip".
 local ffi = require "ffi"
 local is = require "cq.base.schema"
+local made = require "cq.base.made"
 local text = require "cq.base.text"
 local message = require "cq.base.message"
 
@@ -121,7 +122,7 @@ local function family(name, fields, finish)
     if self.moves == nil then self.moves = self.velocity ~= nil or self.motion ~= nil end
     if text.is_callable(self.velocity) then self.velocity_at, self.velocity = self.velocity, nil end
     finish(self, name)
-    return setmetatable(self, Boundary)
+    return made.remember(setmetatable(self, Boundary))
   end
 end
 
@@ -301,6 +302,30 @@ local kinds = {
 -- Copies a list of numbers, nil for none, into a C array.
 local function fill(out, values)
   for i, x in ipairs(values or {}) do out[i - 1] = x end
+end
+
+---Has the wall a node of the world's grid in its solid, so that it acts? A thin obstacle or a small ball may have none.
+---@internal
+---@param domain { dim: integer, dx: number }
+---@return boolean
+function Boundary:holds_node(domain)
+  if self.hollow or self.shape ~= "box" and self.shape ~= "sphere" then return true end
+  local square, inside, slack = 0, true, 1e-6
+  for d = 1, domain.dim do
+    if self.shape == "box" then
+      inside = inside and math.floor(self.upper[d] / domain.dx + slack) >= math.ceil(self.lower[d] / domain.dx - slack)
+    else
+      local at = self.center[d] / domain.dx
+      square = square + (at - math.floor(at + 0.5)) ^ 2
+    end
+  end
+  return self.shape == "box" and inside or self.shape == "sphere" and square ^ 0.5 <= self.radius / domain.dx + slack
+end
+
+---Raises an error if a field of the wall was assigned after it was made.
+---@internal
+function Boundary:require_unchanged()
+  made.require(self, "cq.Boundary." .. self.family, "give it to the constructor")
 end
 
 ---Writes the wall into the engine's struct.

@@ -14,6 +14,7 @@ local elastic = require "cq.robot.other_names"
 local elastomers = require "cq.material.elastomer"
 local field = require "cq.base.field"
 local is = require "cq.base.schema"
+local made = require "cq.base.made"
 local text = require "cq.base.text"
 local tables = require "cq.base.tables"
 local C = require("cq.base.engine").C
@@ -63,7 +64,13 @@ function Material:capped(ratio)
   if not bulk.cap(out, ratio) then
     is.fail("material:capped: a cq.Material.%s has no ratio of bulk to shear modulus to cap", self.law)
   end
-  return out
+  return made.remember(out)
+end
+
+---@internal
+---Raises an error if a field of the material was assigned after it was made.
+function Material:require_unchanged()
+  made.require(self, "cq.Material." .. self.law, "give it to the constructor, or give robot:with { %s = ... }")
 end
 
 ---@internal
@@ -240,7 +247,7 @@ local function constructor(law)
     self.incompressible, self.viscous, self.branches = self.incompressible or 0, self.viscosity and 1 or 0, 0
     self.f_bar = self.f_bar or 0
     self.constants = field.constants(law.kind, choice.elasticity, self)
-    return setmetatable(self, Material)
+    return made.remember(setmetatable(self, Material))
   end
 end
 
@@ -378,7 +385,10 @@ function material.elastomer(fields)
     f_bar = given.f_bar }
   for name, value in pairs(entry.constants) do of[name] = value end
   local self = laws[entry.law](of)
-  if not given.bulk then self.bulk = bulk.of_poisson(bulk.shear(self), nu) end
+  if not given.bulk then
+    of.bulk = bulk.of_poisson(bulk.shear(self), nu)
+    self = laws[entry.law](of)
+  end
   return given.bulk_cap and self:capped(given.bulk_cap) or self
 end
 
@@ -489,7 +499,7 @@ function material.viscoelastic(fields)
     self["branch_modulus_" .. k], self["relaxation_time_" .. k] = given.modulus[k], given.time[k]
   end
   self.constants = field.constants(self.kind, self.elasticity, self)
-  return self
+  return made.remember(self)
 end
 
 return material

@@ -17,6 +17,7 @@
 -- to 1.1 cells shorter than drawn, 0.8 where its pinned part ends at a node.
 local method = require "cq.base.method"
 local is = require "cq.base.schema"
+local made = require "cq.base.made"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local actuators = require "cq.actuator"
@@ -311,6 +312,13 @@ local spec = is.define("cq.Robot", {
   formulation = is.one_of { "updated", "total_lagrangian", optional = true },
 })
 
+-- the fields by which a robot was made, and all that it has at its particles, that no assignment may change
+local fixed = { "density", "volume" }
+for name in pairs(spec.fields) do
+  if name ~= "pins" and name ~= "groups" then fixed[#fixed + 1] = name end      -- which grow by methods
+end
+for _, entry in ipairs(field.list) do fixed[#fixed + 1] = entry.name end
+
 -- Fills the shapes of a robot, one or a list, with particles, and sets its groups, walls and bounding box.
 local function sample(self, shape, spacing)
   if not text.is_instance(shape, "cq.Shape") then
@@ -361,7 +369,9 @@ local function new(_, fields)
     self:select({ pin }, "cq.Robot: pins")
     self.pins[#self.pins + 1] = pin
   end
-  return self
+  self.materials = text.is_instance(def.material, "cq.Material") and { def.material }
+    or tables.merged(def.material)
+  return made.remember(self, fixed)
 end
 
 -- A new robot that shares this one's particles, with groups and pins of its own; its field `origin` is this robot.
@@ -374,7 +384,7 @@ local function copy(self)
       particle_count = group.particle_count }, Group)
   end
   for k, pin in ipairs(self.pins) do out.pins[k] = pin end
-  return out
+  return made.remember(out, fixed)
 end
 
 -- A copy of the robot with the values `made`, of values.check, in its table of values: a field in `made` replaces all
@@ -398,7 +408,7 @@ function Robot:at(offset)
   out.offset = {}
   for d = 1, self.dim do out.offset[d] = self.offset[d] + offset[d] end
   cables.measure(out)      -- anchors stay in the world
-  return out
+  return made.remember(out, fixed)
 end
 
 ---The robot of some of its particles, where they are, with their groups, materials, actuators and values of
@@ -406,7 +416,9 @@ end
 ---with cables or with surfaces under pressure; a force actuator without a particle.
 ---@param which string|string[]|integer[]|cq.Group   a group, a list of groups, or particle numbers; each particle once, in the robot's order
 ---@return cq.Robot
-function Robot:subset(which) return require("cq.robot.subset").make(copy(self), self, which) end
+function Robot:subset(which)
+  return made.remember(require("cq.robot.subset").make(copy(self), self, which), fixed)
+end
 
 ---@class robot.with.def : robot.constants.def
 ---@field position? table|cq.Tensor            {n, dim}
@@ -426,7 +438,9 @@ function Robot:subset(which) return require("cq.robot.subset").make(copy(self), 
 ---values of the nearest old one, its groups, pins, cables and signals too.
 ---@param factor number
 ---@return cq.Robot          with sources: for each particle the number of the old one that it replaces
-function Robot:resampled(factor) return require("cq.robot.resampled").make(copy(self), self, factor) end
+function Robot:resampled(factor)
+  return made.remember(require("cq.robot.resampled").make(copy(self), self, factor), fixed)
+end
 
 ---The robot with other values, for world:rollout { robot = ... }; all have gradients. Each value is one number (or a
 ---vector or matrix, for fields that have one at each particle), a tensor of that, a table of them by group name (other
@@ -485,6 +499,18 @@ end
 ---@param name string
 ---@param list integer[]
 function Robot:add_group(name, list) add_group(self, name, list) end
+
+---Raises an error if a field was assigned after it was made, of the robot, of one that it was made from, or of a
+---material or actuator of theirs.
+---@internal
+function Robot:require_unchanged()
+  made.require(self, "cq.Robot", "give it to cq.Robot, or take robot:with { %s = ... }, where it is a value")
+  for _, part in pairs(self.materials or {}) do part:require_unchanged() end
+  for _, part in ipairs(self.actuators) do
+    if part.require_unchanged then part:require_unchanged() end
+  end
+  if self.origin then self.origin:require_unchanged() end
+end
 
 ---A copy of the robot for a world to keep, which later changes of the user's robot do not reach. From here on group:pin
 ---is an error for this robot and for those that it was made from.

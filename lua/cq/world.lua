@@ -9,6 +9,7 @@
 local method = require "cq.base.method"
 local ffi = require "ffi"
 local is = require "cq.base.schema"
+local fixed = require "cq.world.fixed"
 local text = require "cq.base.text"
 local gravity = require "cq.rollout.gravity"
 local T = require "cq.tensor"
@@ -151,12 +152,14 @@ end
 -- Makes the engine's world, with as many substeps as the Courant number asks for if "auto". Errors: steps too long.
 local function create_stable(self, raw, def)
   local is_auto = def.substeps == "auto"
+  local restore = is_auto and T.tape.pause(assembly.use_values, raw, self.robots, self.layout.base)
   create(self, raw, is_auto and 1 or def.substeps)
-  if def.integrator then return end        -- steps of any length are stable
+  if def.integrator and not restore then return end        -- steps of any length are stable
   -- weights of actuation that a design may give later count where the substeps are chosen here
   local courant = is_auto and C.cq_world_courant(self.handle, 1) or self.courant
-  local wanted = math.max(1, math.ceil(self.substeps * courant / self.courant_aim))
-  if is_auto and wanted > 1 and wanted <= self.substeps_max then
+  local wanted = def.integrator and 1 or math.max(1, math.ceil(self.substeps * courant / self.courant_aim))
+  if restore then restore() end
+  if is_auto and (restore or wanted > 1) and wanted <= self.substeps_max then
     C.cq_world_destroy(self.handle)
     create(self, raw, wanted)
   elseif not (self.courant <= self.courant_max) then
@@ -195,6 +198,7 @@ local function build(self)
     force.selection = self:remember_selection(force.particles, force.robot.first)
   end
   self:own()
+  fixed.remember(self, spec.fields)
 end
 
 ---@class cq.World.def
@@ -255,10 +259,15 @@ local function new(_, fields, statics)
   take_gravity(self, def.gravity)
   if not def[1] then is.fail("cq.World: has no robot; put one or several into the table, without a name") end
   self.robots, self.def = {}, def
-  for k, robot in ipairs(def) do self.robots[k] = robot:placed() end
+  for k, robot in ipairs(def) do
+    robot:require_unchanged()
+    self.robots[k] = robot:placed()
+  end
   self.robot = self.robots[1]
   check_integrator(self)
-  self.walls = text.is_instance(def.walls, "cq.Boundary") and { def.walls } or def.walls
+  self.walls = text.is_instance(def.walls, "cq.Boundary") and { def.walls } or { unpack(def.walls) }
+  def.walls = self.walls
+  for _, wall in ipairs(self.walls) do wall:require_unchanged() end
   self.within = within.new()
   build(self)
   if def.device == "auto" then message.note_once("device auto: %s", self.device) end
@@ -395,26 +404,10 @@ function World:refined(factor)
   end)
 end
 
--- Raises an error if the world was closed; what: the method, for the error.
+-- Raises an error if the world was closed, or assigned to; what: the method, for the error.
 local function require_open(self, what)
   if not self.handle then is.fail("%s: this world is closed", what) end
-end
-
--- explicit steps that an implicit one must replace to be as quick; the power by which more pay more (docs/implicit.md)
-World.steps_that_pay = { float32 = { [2] = 100, [3] = 200 }, float64 = { [2] = 200, [3] = 1000 } }
-local GAIN = 0.75
-
----@internal
----How many explicit steps an implicit one stands for, and what that gains: for cqlua check.
----@return string
-function World:steps_replaced()
-  local count, pays = self.courant / self.courant_aim, self.steps_that_pay[self.precision][self.dim]
-  local gain = (count / pays) ^ GAIN
-  return ("each implicit step replaces %s: %s"):format(
-    count < 1.5 and "one explicit step" or ("about %.0f explicit steps"):format(count),
-    count < pays and ("explicit steps are quicker below about %d; leave out integrator, or take longer steps"):format(pays)
-      or ("expect it to be about %s times as quick as they are, within a factor of 2"):format(
-        (gain < 10 and "%.2g" or "%.0f"):format(gain)))
+  fixed.require(self)
 end
 
 ---@internal

@@ -356,8 +356,16 @@ function schema.require_whole(list, what)
   if k <= last then schema.fail("%s: entry %d is nil, and entry %s follows", what, k, text.number(last)) end
 end
 
--- Checks a user's table: returns a copy with defaults. Errors: no table; an unknown field; a wrong or a missing value;
--- a nil between positional entries.
+-- A list of numbers as a copy, so that what its owner does to it later has no effect; another value as it is.
+local function copied(value)
+  if type(value) ~= "table" or getmetatable(value) or type(value[1]) ~= "number" or not text.is_list(value) then
+    return value
+  end
+  return tables.merged(value)
+end
+
+-- Checks a user's table: returns a copy with defaults, and with copies of its lists of numbers. Errors: no table; an
+-- unknown field; a wrong or a missing value; a nil between positional entries.
 function Schema:__call(given)
   if type(given) ~= "table" or text.class_of(given) then
     schema.fail("%s: takes one table of named fields, got %s", self.name, text.describe(given))
@@ -371,7 +379,7 @@ function Schema:__call(given)
     elseif not kind then
       self:unknown(key, given)
     else
-      out[key] = schema.argument(self.name, key, kind, value)
+      out[key] = copied(schema.argument(self.name, key, kind, value))
     end
   end
   for _, name in ipairs(self.names) do

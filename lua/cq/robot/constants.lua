@@ -35,6 +35,7 @@ end
 -- Gives a material to particles: to those of the list `index` {count}, from 0, or without a list to the first `count`.
 -- Sets their density and law, and in the robot the arrays of the material's constants.
 local function fill(robot, material, index, count)
+  material:require_unchanged()
   local laws = robot.laws
   local key = material:engine_key()
   if not laws[key] then

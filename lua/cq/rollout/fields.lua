@@ -238,17 +238,22 @@ end
 -- ---- the world ------------------------------------------------------------------------------------------------------
 
 -- A value of the world in its full shape, from a value of that shape or of the shape `least` (one for all walls), each
--- also with the batch before it; and whether it has the batch. batch: nil without one. Errors: another shape.
+-- also with the batch before it; and whether it has the batch. batch: nil without one. Errors: another shape; one that
+-- may be of walls or of scenes.
 local function spread_world(value, shape, least, batch, what)
   if type(value) ~= "number" and type(value) ~= "table" then
     is.fail("world:rollout: %s must be a number, a list or a tensor, got %s", what, text.describe(value))
   end
   local tensor = T.as_tensor(value, "world:rollout: " .. what)
   local given, lead = tensor:shape(), nil
-  for _, candidate in ipairs { least, shape } do
+  for _, candidate in ipairs(#shape == #least and { shape } or { least, shape }) do
     local rest = #given - #candidate
     local fits = rest == 0 or (rest == 1 and given[1] == batch)
     for k, size in ipairs(candidate) do fits = fits and given[rest + k] == size end
+    if fits and lead and given[1] > 1 then
+      is.fail("world:rollout: %s %s may be of %d walls or of %d scenes; give %s, of scenes and walls", what,
+        shape_text(given), batch, batch, shape_text { batch, unpack(shape) })
+    end
     if fits then lead = { count = rest, rank = #candidate } end
   end
   if not lead then

@@ -8,6 +8,7 @@
 --   fill(spacing, origin)     its cloud of particles; spacing {h, h[, h]}, or nil where each part brings its own
 --   surface()                 triangles double[9 n] and their number, of a shape that is a mesh; else nil
 local is = require "cq.base.schema"
+local made = require "cq.base.made"
 local text = require "cq.base.text"
 
 ---@class cq.Shape
@@ -27,13 +28,23 @@ local class = { Shape = Shape }
 ---shape is sampled.
 function class.new(fields)
   fields.made = is.where():gsub(": $", "")
-  return setmetatable(fields, Shape)
+  local names = { "spacing" }
+  for name, value in pairs(fields) do
+    if type(value) ~= "function" then names[#names + 1] = name end           -- some are given to it later
+  end
+  return made.remember(setmetatable(fields, Shape), names)
 end
 
 ---A shape in words for errors, such as: box "leg" made at robot.lua:7.
 function class.describe(shape)
   local name = shape.name and (" \"%s\""):format(shape.name) or ""
   return ("%s%s%s"):format(shape.kind, name, shape.made ~= "" and " made at " .. shape.made or "")
+end
+
+---Raises an error if a field of the shape was assigned after it was made.
+---@internal
+function Shape:require_unchanged()
+  made.require(self, "cq.Shape." .. self.kind, "give it to the constructor")
 end
 
 -- The shape in one line, with name and size: "cq.Shape.box { leg, 0.1 x 0.2 }".

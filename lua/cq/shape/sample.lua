@@ -48,6 +48,7 @@ function class.Shape:sample(fields)
   elseif spacing and #spacing ~= self.dim then
     is.fail("shape:sample: spacing has %s, the shape has %d", text.count(#spacing, "component"), self.dim)
   end
+  self:require_unchanged()
   local found = self.fill(spacing)
   if found.count == 0 then
     is.fail("shape:sample: %s has no particles; make it larger or its spacing finer", class.describe(self))

@@ -5,8 +5,10 @@ local text = require "cq.base.text"
 local T = require "cq.tensor"
 local engine = require "cq.base.engine"
 local field = require "cq.base.field"
+local message = require "cq.base.message"
 local cables = require "cq.actuator.cable"
 local surfaces = require "cq.actuator.surface"
+local values = require "cq.robot.values"
 local C = engine.C
 
 local assembly = {}
@@ -116,6 +118,16 @@ function assembly.walls(walls, domain)
   return structs, keep
 end
 
+-- Warns of walls that act on nothing, since no node of the grid is in their solid.
+local function warn_of_thin(walls, domain)
+  for w, wall in ipairs(walls) do
+    if not wall:holds_node(domain) then
+      message.warn("cq.World: wall %d (%s) has no node of the grid in its solid, so bodies pass through it; make it thicker than a cell, %s",
+        w, wall.family, text.number(domain.dx))
+    end
+  end
+end
+
 -- The robots' tensors of one field as one tensor; nil where no robot has it. A robot without it has NaN.
 local function joined(robots, entry)
   local list, any = {}, false
@@ -139,6 +151,43 @@ local function fill_fields(def, robots, base)
   for _, entry in ipairs(field.list) do
     if base[entry.name] then def.value[entry.id] = base[entry.name]:data() end
   end
+end
+
+-- The field of all robots' particles with the values that they have from robot:with, of a batch by which the body is
+-- the quickest: the smallest density, the largest of a constant. nil: no robot has any.
+local function with_values(robots, name)
+  local list, any = {}, false
+  for k, robot in ipairs(robots) do
+    local own = values.base(robot, name)
+    local given = values.spread(robot, name, robot)
+    if given and given.rank > own.rank then given = name == "density" and given:min(1) or given:max(1) end
+    any, list[k] = any or given ~= nil, given or own
+  end
+  return any and T.concat(list, 1) or nil
+end
+
+---Points the engine's def at the values that robots have from robot:with, so that a Courant number is that of their
+---rollouts. Returns a function that points it back; nil where no robot has any.
+---@param def ffi.cdata*          cq_world_def, filled
+---@param robots cq.Robot[]
+---@param base table              of the layout
+---@return fun()?
+function assembly.use_values(def, robots, base)
+  local used = {}
+  local density, volume = with_values(robots, "density"), with_values(robots, "volume")
+  if density or volume then used.mass = (density or base.density) * (volume or base.volume) end
+  for _, entry in ipairs(field.list) do
+    if entry.owner == "constant" then used[entry.name] = with_values(robots, entry.name) end
+  end
+  if not next(used) then return nil end
+  -- Points def at the tensors of a table, of those fields that are used.
+  local function point(to)
+    for _, entry in ipairs(field.list) do
+      if used[entry.name] then def.value[entry.id] = to[entry.name]:data() end
+    end
+  end
+  point(used)
+  return function() point(base) end
 end
 
 -- Sets the materials of the engine's def, equal ones of several robots once, and each particle's number among them.
@@ -308,6 +357,7 @@ function assembly.fill(def, robots, walls, domain)
   def.particle_count = count
   fill_fields(def, robots, base)
   layout.formulation, layout.bodies = fill_bodies(def, robots, arrays)
+  if layout.formulation ~= "total_lagrangian" then warn_of_thin(walls, domain) end
   def.wall_count, def.walls = #walls, arrays.walls
   fill_materials(def, robots, arrays)
   layout.pin_count, layout.pin_groups = fill_pins(def, robots, arrays)

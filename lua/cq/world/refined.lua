@@ -1,6 +1,7 @@
 -- refined: the same world on a finer grid. Control steps stay, and there are as many more substeps as cells are
 -- smaller. Bodies are sampled again and stay where they are. A wall acts from the last node within it, so surfaces
 -- along an axis are moved to that node, and the cell size is one at which the ground is on a node again.
+local made = require "cq.base.made"
 local boundary = require "cq.boundary"
 local tables = require "cq.base.tables"
 
@@ -89,7 +90,7 @@ local function finer_wall(wall, world, finer)
   for name, value in pairs(change(wall, world, finer)) do fields[name] = value or nil end
   local out = boundary[wall.family](fields)
   out.stands_for = wall
-  return out
+  return made.remember(out)
 end
 
 ---The robots, the fields of the definition that change, and the sources of a world on a finer grid.

@@ -1,0 +1,80 @@
+-- made: objects that were made stay as they are. What a script assigns to them later has no effect, and is an error
+-- where they are used next.
+local cq = require "cq"
+local scene = require "tests.scene"
+local mistake = require "tests.sentence"
+
+local soft = { young = 10, poisson = 0.3 }
+
+-- What a use of a world says after a script has assigned `value` to a field of an object in it.
+local function said(name, value, find)
+  local material = cq.Material.neo_hookean(soft)
+  local actuator = cq.Actuator.pressure { groups = { "foot", "trunk" }, axis = "y", max = 2 }
+  local robot = scene.robot { material = material, actuators = actuator }
+  local floor = cq.Boundary.floor { at = 0.1, mu = 0.5 }
+  local world = scene.world(robot, { walls = { floor } })
+  local object = find { world = world, robot = robot, wall = floor, material = material, actuator = actuator }
+  object[name] = value
+  return mistake.of(function() world:rollout { steps = 1 } end), world
+end
+
+describe("a field assigned after its world was made", function()
+  for what, one in pairs {
+    ["cq.World: gravity"] = { "gravity", { 0, 0 }, function(all) return all.world end },
+    ["cq.World: damping"] = { "damping", 3, function(all) return all.world end },
+    ["cq.World: control_dt"] = { "control_dt", 1, function(all) return all.world end },
+    ["cq.World: robots"] = { 2, cq.Robot, function(all) return all.world.robots end },
+    ["cq.World: walls"] = { 2, cq.Boundary.floor { at = 0.2 }, function(all) return all.world.walls end },
+    ["cq.Robot: young"] = { "young", cq.full({ 32 }, 5), function(all) return all.robot end },
+    ["cq.Robot: velocity"] = { "velocity", { 1, 0 }, function(all) return all.robot end },
+    ["cq.Robot: density"] = { "density", 3, function(all) return all.world.robot end },
+    ["cq.Boundary.floor: mu"] = { "mu", 0.1, function(all) return all.wall end },
+    ["cq.Boundary.floor: velocity"] = { "velocity", { 1, 0 }, function(all) return all.wall end },
+    ["cq.Boundary.floor: kind"] = { "kind", "x", function(all) return all.wall end },
+    ["cq.Material.neo_hookean: young"] = { "young", 20, function(all) return all.material end },
+    ["cq.Actuator.pressure: max"] = { "max", 20, function(all) return all.actuator end },
+  } do
+    it(("is an error: %s"):format(what), function()
+      mistake.says(said(unpack(one)), what .. " was assigned ")
+    end)
+  end
+end)
+
+describe("a field assigned before its object is used", function()
+  it("is an error too", function()
+    local material, actuator = cq.Material.neo_hookean(soft), cq.Actuator.isotropic { count = 1, max = 1 }
+    local wall, shape = cq.Boundary.floor { at = 0.1 }, cq.Shape.box { size = { 0.1, 0.1 }, count = { 4, 4 } }
+    local robot = cq.Robot { shape = shape, material = material }
+    local function world() return cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 1e-3, walls = wall, robot:at { 0.4, 0.4 } } end
+    world():rollout { steps = 1 }
+    robot.young = cq.full({ 3 }, 5)
+    mistake.fails("cq.Robot: young was assigned a cq.Tensor", function() world() end)
+    material.viscosity = 3
+    mistake.fails("cq.Material.neo_hookean: viscosity was assigned 3 after it was made, which has no effect; give it to the constructor, or give robot:with { viscosity = ... }",
+      function() cq.Robot { shape = shape, material = material } end)
+    actuator.max = -1
+    mistake.fails("cq.Actuator.isotropic: max was assigned -1 after it was made",
+      function() scene.robot { actuators = actuator } end)
+    shape.lower = { -1, -1 }
+    mistake.fails("cq.Shape.box: lower was assigned", function() cq.Robot { shape = shape, material = cq.Material.neo_hookean(soft) } end)
+    wall.mu = "x"
+    robot = cq.Robot { shape = cq.Shape.box { size = { 0.1, 0.1 }, count = { 4, 4 } }, material = cq.Material.neo_hookean(soft) }
+    mistake.fails("cq.Boundary.floor: mu was assigned", function() world() end)
+  end)
+end)
+
+describe("a list that was given to a constructor", function()
+  it("may be changed later without any effect", function()
+    local gravity, walls, size = { 0.3, -4 }, { cq.Boundary.floor { at = 0.1 } }, { 0.1, 0.1 }
+    local shape = cq.Shape.box { size = size, count = { 4, 4 } }
+    size[1] = 5
+    local robot = cq.Robot { shape = shape, material = cq.Material.neo_hookean(soft) }
+    local world = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 1e-3, substeps = 4, gravity = gravity, walls = walls,
+      robot:at { 0.4, 0.2 } }
+    local before = world:rollout({ steps = 5 }).state:positions()
+    gravity[2], walls[2] = 100, cq.Boundary.floor { at = 0.3 }
+    assert.is_true(before:equal(world:rollout({ steps = 5 }).state:positions()))
+    assert.is_true(before:equal(world:variant({ substeps = 1 }):rollout({ steps = 5 }).state:positions()))
+    assert.equal(1, world:info().walls)
+  end)
+end)
