@@ -70,6 +70,11 @@ describe("run:evaluate", function()
     assert.equal(3, run:evaluate { steps = 3 }.rollout.steps)
     local finer = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 3e-3, robot:at { 0.4, 0.127 } }
     assert.equal(2 * STEPS, run:evaluate { world = finer }.rollout.steps)
+    local by_step = cq.Experiment { world = run.world, duration = STEPS * 6e-3, robot = robot,
+      controller = cq.Controller.sum { beat = cq.Controller.open_loop { steps = STEPS } },
+      objective = function(state) return -state:center(robot)[1] end }
+    says(sentence(function() by_step:evaluate { world = finer } end),
+      "run:rollout: the signals are those of control steps of 0.006, and the world has control steps of 0.003; give it dt = 0.006")
     says(sentence(function() run:evaluate { duration = 0.01 } end), "duration must be a multiple of the control step 0.006")
     says(sentence(function() run:evaluate { duration = 0.06, steps = 10 } end), "either duration or steps, not both")
   end)

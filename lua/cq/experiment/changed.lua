@@ -39,9 +39,28 @@ function changed.fields(fields)
   return fields
 end
 
--- The number of control steps of a rollout: by steps or duration, else over the experiment's time. Errors: both.
+-- Has a controller, or a part of it, a row of signals for each control step?
+local function is_by_step(controller)
+  if controller.family == "open_loop" or controller.loop then return true end
+  for _, part in pairs(controller.parts or {}) do
+    if is_by_step(part) then return true end
+  end
+  return false
+end
+
+-- Raises an error if signals of each control step of the experiment would be played at another pace in a world.
+local function require_pace(run, world, what)
+  if world.control_dt == run.world.control_dt then return end
+  if not (run.design or run.controller and is_by_step(run.controller)) then return end
+  is.fail("%s: the signals are those of control steps of %s, and the world has control steps of %s; give it dt = %s", what,
+    text.number(run.world.control_dt), text.number(world.control_dt), text.number(run.world.control_dt))
+end
+
+-- The number of control steps of a rollout: by steps or duration, else over the experiment's time. Errors: both; a
+-- world of another dt, where the experiment has signals for each control step.
 local function steps_in(run, def, world, what)
   if def.steps and def.duration then is.fail("%s: give either duration or steps, not both", what) end
+  require_pace(run, world, what)
   if def.steps then return def.steps end
   if not def.duration and world.control_dt == run.world.control_dt then return run.steps end
   return control_steps(def.duration or run.steps * run.world.control_dt, world, what .. ": duration")
