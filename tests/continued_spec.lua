@@ -510,7 +510,9 @@ describe("the state of one scene", function()
       local function cost(p, scenes)
         local first = world:rollout { steps = HALF, batch = 2,
           robot = robot:with { velocity = p:reshape { 2, 1, 2 }:expand { 2, robot.particle_count, 2 } } }
-        if scenes then return world:rollout { steps = HALF, from = first.state, scenes = scenes }.state:center(robot) end
+        if scenes then
+          return world:rollout({ steps = HALF, from = first.state, scenes = scenes }).state:center(robot)
+        end
         return cq.concat({ world:rollout { steps = HALF, from = first.state:scene(2) }.state:center(robot),
           world:rollout { steps = HALF, from = first.state:scene(1), batch = 2 }.state:center(robot):mean(1),
           world:rollout { steps = HALF, from = first.state:scene(2):detach() }.state:center(robot) }, 1)

@@ -45,7 +45,9 @@ describe("a field assigned before its object is used", function()
     local material, actuator = cq.Material.neo_hookean(soft), cq.Actuator.isotropic { count = 1, max = 1 }
     local wall, shape = cq.Boundary.floor { at = 0.1 }, cq.Shape.box { size = { 0.1, 0.1 }, count = { 4, 4 } }
     local robot = cq.Robot { shape = shape, material = material }
-    local function world() return cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 1e-3, walls = wall, robot:at { 0.4, 0.4 } } end
+    local function world()
+      return cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 1e-3, walls = wall, robot:at { 0.4, 0.4 } }
+    end
     world():rollout { steps = 1 }
     robot.young = cq.full({ 3 }, 5)
     mistake.fails("cq.Robot: young was assigned a cq.Tensor", function() world() end)
@@ -56,9 +58,10 @@ describe("a field assigned before its object is used", function()
     mistake.fails("cq.Actuator.isotropic: max was assigned -1 after it was made",
       function() scene.robot { actuators = actuator } end)
     shape.lower = { -1, -1 }
-    mistake.fails("cq.Shape.box: lower was assigned", function() cq.Robot { shape = shape, material = cq.Material.neo_hookean(soft) } end)
-    wall.mu = "x"
-    robot = cq.Robot { shape = cq.Shape.box { size = { 0.1, 0.1 }, count = { 4, 4 } }, material = cq.Material.neo_hookean(soft) }
+    material = cq.Material.neo_hookean(soft)
+    mistake.fails("cq.Shape.box: lower was assigned", function() cq.Robot { shape = shape, material = material } end)
+    wall.mu, shape = "x", cq.Shape.box { size = { 0.1, 0.1 }, count = { 4, 4 } }
+    robot = cq.Robot { shape = shape, material = material }
     mistake.fails("cq.Boundary.floor: mu was assigned", function() world() end)
   end)
 end)

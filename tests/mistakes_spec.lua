@@ -219,7 +219,9 @@ describe("a function that does not do the same again", function()
       "record " .. why)
     assert.is_true((gradient(function() return { record = function(s) return s:center "foot" end } end)) > 0)
     says(sentence(gradient, function() return {
-      observer = { observe = function(_, state, memory) return state:center "foot", counted(memory or cq.tensor { 1 }) end },
+      observer = { observe = function(_, state, memory)
+        return state:center "foot", counted(memory or cq.tensor { 1 })
+      end },
       controller = cq.Controller.linear { seed = 1, inputs = 2, signals = 2 } } end),
       "the memory of the observer " .. why)
     says(sentence(gradient, function() return { controller = { act = function(_, _, memory)

@@ -62,7 +62,8 @@ describe("a robot", function()
     for _, which in ipairs { "all", r, { { "foot", "sole", "trunk" } } } do
       assert.near(state:momentum()[1]:item(), state:momentum(which):reshape({ 2 })[1]:item(), 1e-15)
     end
-    says(sentence(function() robot { groups = { a = { "b" }, b = { "foot", "a" } } } end), "groups.a is a part of itself")
+    says(sentence(function() robot { groups = { a = { "b" }, b = { "foot", "a" } } } end),
+      "groups.a is a part of itself")
     world:close()
   end)
 

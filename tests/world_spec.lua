@@ -1,6 +1,6 @@
 -- world: what it accepts, what it finds out before anything runs, and what it owns.
 local cq = require "cq"
-local message = require "cq.base.message"
+local messages = require "cq.base.message"
 local scene = require "tests.scene"
 local T = require "cq.tensor"
 local C = require("cq.base.engine").C
@@ -72,8 +72,8 @@ describe("a world", function()
   end)
 
   it("warns of walls that no node of its grid is in", function()
-    local told, warn = {}, message.warn
-    message.warn = function(format, ...) told[#told + 1] = format:format(...) end
+    local told, warn = {}, messages.warn
+    messages.warn = function(format, ...) told[#told + 1] = format:format(...) end
     local h = 1 / 24
     for _, wall in ipairs {
       cq.Boundary.obstacle { lower = { 15 * h, 2.1 * h }, upper = { 20 * h, 2.9 * h } },
@@ -81,7 +81,7 @@ describe("a world", function()
       cq.Boundary.obstacle { lower = { 15 * h, 2.1 * h }, upper = { 20 * h, 3 * h } },
       cq.Boundary.sphere { center = { 18.5 * h, 3.5 * h }, radius = 0.72 * h },
     } do world { walls = wall } end
-    message.warn = warn
+    messages.warn = warn
     assert.equal(2, #told)
     says(told[1], "wall 1 (obstacle) has no node of the grid in its solid, so bodies pass through it")
     says(told[2], "wall 1 (sphere)")

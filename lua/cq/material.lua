@@ -15,6 +15,7 @@ local elastomers = require "cq.material.elastomer"
 local field = require "cq.base.field"
 local is = require "cq.base.schema"
 local made = require "cq.base.made"
+local method = require "cq.base.method"
 local text = require "cq.base.text"
 local tables = require "cq.base.tables"
 local C = require("cq.base.engine").C
@@ -501,5 +502,7 @@ function material.viscoelastic(fields)
   self.constants = field.constants(self.kind, self.elasticity, self)
   return made.remember(self)
 end
+
+method.guard(Material, "material", { "capped" })
 
 return material

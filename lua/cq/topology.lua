@@ -452,8 +452,9 @@ end
 ---@field at_most? number      share of the block that may be solid: constraint volume
 ---@field at_least? number     share that must be: constraint void, on what is left of the block
 
----Bounds of the body's volume, as constraints for cq.Experiment. Nothing else keeps a design from becoming a small part
----on legs that are nearly void. Errors: neither bound; at_least above at_most; at_most below what is always solid.
+---Bounds of the body's volume, as constraints for cq.Experiment, by its densities before they are rounded: a body that
+---is extracted may have some more or less. Nothing else keeps a design from becoming a small part on legs that are
+---nearly void. Errors: neither bound; at_least above at_most; at_most below what is always solid.
 ---@param fields design.volume.def
 ---@return { name: string, at_most: number, of: fun(params: table): cq.Tensor }[]
 function Topology:volume(fields)

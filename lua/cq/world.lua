@@ -468,8 +468,9 @@ end
 ---crosses leave no trace; `updates` renews them. Pressure follows its surface; forces of one's own and cables are those
 ---at the start, but for cq.Implicit { cables = "implicit" }, by which a body may hang. Velocities and viscosity play no
 ---part. The state's velocities are displacements over dt; with formulation = "total_lagrangian" they are 0. To go on
----from rest, give a rollout robot:with { position = state:positions(), deformation = state:deformations() }. Signals
----beyond [-1, 1] are not cut off, and gravity is that at time 0. Differentiable like a rollout.
+---from rest, give a rollout robot:with { position = state:positions(), deformation = state:deformations() }; with total
+---Lagrangian steps its grid then lies over the deformed body, which in thin walls rests elsewhere. Signals beyond
+---[-1, 1] are not cut off, and gravity is that at time 0. Differentiable like a rollout.
 ---Errors: a world of explicit steps; materials that flow or relax, and walls that move, for rest then depends on the
 ---way; signals of another shape than {signals}; no convergence, as of a body that nothing holds, or too much pressure.
 ---@param fields? world.settle.def

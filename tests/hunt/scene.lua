@@ -97,8 +97,8 @@ local function form_of(draw, dim, group, spacing, large)
   return block - cq.Shape.box { at = lower, size = hole }, middle
 end
 
--- a body, its lowest corner at `at`; of: large, so that the engine splits it; law: its material; cables: as steps
--- have them
+-- a body, its lowest corner at `at`, and a function that makes it again with another formulation; of: large, so that the
+-- engine splits it; law: its material; cables: as steps have them
 local function robot(draw, dim, name, at, of)
   local spacing, group = draw:uniform(0.4, 0.6) * DX, name .. ".body"
   local form, hole = form_of(draw, dim, group, spacing, of.large)
@@ -114,7 +114,11 @@ local function robot(draw, dim, name, at, of)
   end
   local word = ("%s of %d%s%s"):format(law, body.particle_count, fields.pins and ", pinned" or "", #kinds > 0 and ", "
     .. table.concat(kinds, ", ") or "")
-  return body, word, kinds[1] == "weighted", ranges
+  local function again(formulation)
+    fields.formulation = formulation
+    return cq.Robot(fields):at(at)
+  end
+  return body, word, kinds[1] == "weighted", ranges, again
 end
 
 local function place(draw, dim, k)
@@ -229,11 +233,12 @@ local function bodies_of(draw, dim, cables)
   local count = draw:chance(0.35) and 2 or 1
   local near, wet = count == 2 and draw:chance(0.5), count == 2 and draw:chance(0.4)
   local large = dim == 2 and draw:chance(0.05)
-  local out = { bodies = {}, words = {}, weighted = {}, ranges = {}, points = {}, large = large, wet = wet, has = {} }
+  local out = { bodies = {}, words = {}, weighted = {}, ranges = {}, again = {}, points = {},
+    large = large, wet = wet, has = {} }
   local at = place(draw, dim, 1)
   for k = 1, count do
     local body
-    body, out.words[k], out.weighted[k], out.ranges[k] = robot(draw, dim, "robot" .. k, at,
+    body, out.words[k], out.weighted[k], out.ranges[k], out.again[k] = robot(draw, dim, "robot" .. k, at,
       { large = large and k == 1, law = wet and k == 2 and "fluid" or nil, cables = cables })
     out.bodies[k], at = body, place(draw, dim, k + 1)
     local right = 0
@@ -318,7 +323,7 @@ function scene.make(seed)
   if step.cables then fields.formulation, fields.collisions = step.formulation, nil end
   local both = by_robot(seed, made, step.cables)
   if both then
-    fields.formulation, fields.collisions, made.bodies[1].formulation = "updated", nil, "total_lagrangian"
+    fields.formulation, fields.collisions, fields[1] = "updated", nil, made.again[1] "total_lagrangian"
   end
   fields.transfer = transfer(seed, fields)
   local world = cq.World(fields)

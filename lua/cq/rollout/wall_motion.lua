@@ -29,8 +29,10 @@ end
 ---@internal
 ---Calls a user's function of time and returns its value as a tensor {dim}. Errors: another shape; not finite.
 function wall_motion.ask(f, time, dim, what)
-  local out = joined(f(time), what)
-  if not same(out:shape(), { dim }) then is.fail("%s must give {%d}, got %s", what, dim, shape_text(out:shape())) end
+  local out = joined(f(time), ("%s at time %s"):format(what, text.number(time)))
+  if not same(out:shape(), { dim }) then
+    is.fail("%s must give {%d}, got %s at time %s", what, dim, shape_text(out:shape()), text.number(time))
+  end
   return require_finite(out, what, time)
 end
 
