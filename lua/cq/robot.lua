@@ -387,13 +387,13 @@ local function copy(self)
   return made.remember(out, fixed)
 end
 
--- A copy of the robot with the values `new`, of values.check, in its table of values: a field in `new` replaces all
+-- A copy of the robot with the values `given`, of values.check, in its table of values: a field in `given` replaces all
 -- that the robot has of it, and other fields stay.
-local function with_values(self, new)
+local function with_values(self, given)
   local out = copy(self)
   out.values = {}
   for name, value in pairs(self.values or {}) do out.values[name] = value end
-  for name, value in pairs(new) do out.values[name] = value end
+  for name, value in pairs(given) do out.values[name] = value end
   return out
 end
 

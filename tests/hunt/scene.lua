@@ -97,8 +97,8 @@ local function form_of(draw, dim, group, spacing, large)
   return block - cq.Shape.box { at = lower, size = hole }, middle
 end
 
--- a body, its lowest corner at `at`, and a function that makes it again with another formulation; of: large, so that the
--- engine splits it; law: its material; cables: as steps have them
+-- a body, its lowest corner at `at`, and a function that makes it again with another formulation; of: large, so that
+-- the engine splits it; law: its material; cables: as steps have them
 local function robot(draw, dim, name, at, of)
   local spacing, group = draw:uniform(0.4, 0.6) * DX, name .. ".body"
   local form, hole = form_of(draw, dim, group, spacing, of.large)

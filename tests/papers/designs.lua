@@ -19,7 +19,7 @@ end
 
 local track                -- of the tip: how far it is at each control step, where it is asked for
 local objectives = {
-  walker = way(1), climber = way(2),
+  walker = way(1), walker3d = way(1), climber = way(2),
   balancer = function(world)
     local robot = world.robots[1]
     local first = robot.position:gather(robot:group("tip"):particles(), 1):mean(1)
@@ -30,7 +30,7 @@ local objectives = {
     end }
   end,
 }
-local example = cq.option("example", "walker", is.one_of { "walker", "climber", "balancer" })
+local example = cq.option("example", "walker", is.one_of { "walker", "walker3d", "climber", "balancer" })
 local saved = cq.load(cq.option("of", ("zoo/%s.bin"):format(example)))
 local draws = cq.option("draws", 32)
 

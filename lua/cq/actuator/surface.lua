@@ -255,7 +255,7 @@ end
 
 -- ---- the volume of a cavity -----------------------------------------------------------------------------------------
 
--- The entry of the world's list of surfaces whose actuator or name is `which`, of one robot if that is given. Errors: no
+-- The entry of the list of surfaces whose actuator or name is `which`, of one robot if that is given. Errors: no
 -- entry has it, or several do.
 local function find(world, which, robot)
   local names, found = {}, nil
@@ -323,7 +323,7 @@ function surface.most_expanded(state, scene)
   return most
 end
 
----The volume that a chamber encloses in a state, by its actuator or its name. Errors: an open surface; several chambers.
+---The volume that a chamber encloses in a state, by its actuator or its name. Errors: an open surface; several of them.
 ---@param state cq.State
 ---@param which cq.Actuator|string
 ---@param robot? cq.Robot     whose chamber it is, where several robots have one of this name

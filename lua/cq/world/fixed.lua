@@ -15,8 +15,7 @@ function fixed.remember(world, fields)
   made.remember(world, all)
 end
 
----Raises an error if a field of the world, its walls, robots, or their materials and actuators was assigned after it was
----made.
+---Raises an error if a field of the world, its walls, robots, or their materials and actuators was assigned later.
 ---@param world cq.World
 function fixed.require(world)
   made.require(world, "cq.World", "make another world with it, or give it to world:rollout, where it has such a field")
