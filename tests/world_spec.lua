@@ -71,6 +71,22 @@ describe("a world", function()
       same:rollout({ steps = 2 }).state:positions()))
   end)
 
+  it("warns of units that float32 is too small for", function()
+    local told, warn = {}, messages.warn
+    messages.warn = function(format, ...) told[#told + 1] = format:format(...) end
+    for _, precision in ipairs { "float32", "float64" } do
+      for _, unit in ipairs { 1e-9, 1e-6, 1, 1e6 } do
+        local robot = cq.Robot { shape = cq.Shape.box { size = { unit, unit, unit }, count = { 8, 8, 8 } },
+          material = cq.Material.neo_hookean { young = 1e5 * unit ^ 2, poisson = 0.3, density = 1000 } }
+        cq.World { cells = { 16, 16, 16 }, dx = unit / 4, dt = 1e-3, substeps = "auto", precision = precision,
+          gravity = { 0, -10 * unit, 0 }, robot:at { unit, unit, unit } }:close()
+      end
+    end
+    messages.warn = warn
+    says(table.concat(told, " "), "in these units the momentum of a particle is about ")
+    assert.equal(1, #told)
+  end)
+
   it("warns of walls that no node of its grid is in", function()
     local told, warn = {}, messages.warn
     messages.warn = function(format, ...) told[#told + 1] = format:format(...) end

@@ -190,6 +190,18 @@ function assembly.use_values(def, robots, base)
   return function() point(base) end
 end
 
+local LEAST_MOMENTUM = 1e-33     -- [mass length/time] shares of it at nodes are above the least float32 by 1e5
+
+-- Warns of units in which momentum of the lightest particle, at a cell in a control step, is too small for float32.
+local function warn_of_units(def, base)
+  if def.precision ~= C.CQ_FLOAT32 then return end
+  local momentum = base.mass:min():item() * def.dx / def.dt
+  if momentum < LEAST_MOMENTUM then
+    message.warn("cq.World: in these units the momentum of a particle is about %.1g, which float32 rounds to zero; take units of about the body's size, or precision = \"float64\"",
+      momentum)
+  end
+end
+
 -- Sets the materials of the engine's def, equal ones of several robots once, and each particle's number among them.
 -- arrays: keeps the memory.
 local function fill_materials(def, robots, arrays)
@@ -356,6 +368,7 @@ function assembly.fill(def, robots, walls, domain)
   local base = layout.base
   def.particle_count = count
   fill_fields(def, robots, base)
+  warn_of_units(def, base)
   layout.formulation, layout.bodies = fill_bodies(def, robots, arrays)
   if layout.formulation ~= "total_lagrangian" then warn_of_thin(walls, domain) end
   def.wall_count, def.walls = #walls, arrays.walls
