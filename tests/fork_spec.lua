@@ -258,6 +258,30 @@ describe("cqlua compare", function()
     has(process.cqlua({ "compare", at "a", folder }).err, "is no folder of a run")
   end)
 
+  it("has the best that the run has kept, of its last stage and within its limits", function()
+    -- the first iteration of the first stage has the least loss, and violates the limit of both
+    process.write(at "best.lua", [[
+      package.path = "./?.lua;" .. package.path
+      local cq, scene = require "cq", require "tests.scene"
+      local run = cq.Experiment {
+        world = scene.world(scene.robot()), steps = 2, controller = cq.Controller.open_loop { steps = 2, init = 0 },
+        objective = { effort = function(u) return u:square():mean() end },
+        constraints = { { name = "push", at_most = -0.2, of = function(p) return -p.controller.u:mean() end } },
+        optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.05 }, penalty = 20 },
+      }
+      run:optimize { plan = cq.Plan { { name = "one", iterations = 30 }, { name = "two", iterations = 30 } } }
+      print(("%.6g"):format(run.best.loss), run.best.iteration)
+    ]])
+    local result = process.cqlua { at "best.lua", "--out", at "b" }
+    assert.equal(0, result.code, result.err)
+    local loss, iteration = result.out:match "(%S+)%s+(%d+)"
+    local best = rows("b")[30 + iteration]
+    assert.equal(30 + iteration, best.iteration)
+    has(process.cqlua({ "plot", at "b" }).out, (", best %s of iteration %d\n"):format(loss, best.iteration))
+    has(process.cqlua({ "compare", at "b", at "b", "--json" }).out, ('"best loss": "%s"'):format(loss),
+      ('"of iteration": "%d"'):format(best.iteration))
+  end)
+
   it("takes times for those of UTC, also where clocks are put forward meanwhile", function()
     for _, name in ipairs { "a", "b" } do
       host.make_folder(at(name))
@@ -291,6 +315,7 @@ describe("cqlua plot", function()
 
   it("knows losses that are no numbers, and lines without one", function()
     trained "a"
+    os.remove(at "a/saved.bin")
     -- The run's history is this, and what cqlua plot says of it.
     local function says(lines, said)
       process.write(at "a/history.csv", "iteration,loss,width\n" .. lines)

@@ -1,8 +1,10 @@
 -- summary: a run's options, losses and times from its folder; of a running one, those so far.
 local History = require "cq.run.history"
 local host = require "cq.host"
+local loads = require "cq.load"
 local manifests = require "cq.run.manifest"
 local read_file = require "cq.base.read_file"
+local saved_runs = require "cq.saved.run"
 
 local summary = {}
 
@@ -17,28 +19,40 @@ local function seconds_of(date)
   return (((365 * years + leaps + math.floor((153 * months + 2) / 5) + d) * 24 + h) * 60 + mi) * 60 + s
 end
 
--- The row of a history with the least loss; nil if no row has a loss that is a number.
-local function best_of(rows)
-  local best
+-- The best result of a run, { loss, iteration as in its history }: that of saved.bin, by the run's own rule for stages,
+-- starts and constraints. Of a run without saved.bin, whose script makes its loop itself, the row of the least loss; nil
+-- if no row has a loss that is a number.
+local function best_of(folder, rows)
+  local result, stage, best
+  if host.kind(folder .. "/" .. saved_runs.name) then
+    local saved = loads(folder)
+    result, stage = saved.result, saved.data.stage and saved.data.stage.name
+  end
   for _, row in ipairs(rows) do
     local loss = row.loss
-    if loss and loss == loss and (not best or loss < best.loss) then best = row end
+    if result then
+      -- the iteration that saved.bin has is counted within its stage and start
+      local is_it = loss and loss - (row.passive_cost or 0) == result.loss and (not row.stage or row.stage == stage)
+      if is_it then return { loss = result.loss, iteration = row.iteration } end
+    elseif loss and loss == loss and (not best or loss < best.loss) then
+      best = row
+    end
   end
-  return best
+  return result or best
 end
 
 ---@class cq.run.Summary
 ---@field folder string
 ---@field manifest table
 ---@field rows table<string, number|string>[]   of history.csv
----@field best table?            the row of the least loss
+---@field best { loss: number, iteration: integer }?     loss and iteration of the best result
 ---@field last table?            the last row
 ---@field status string          "at work" while it goes on
 ---@field seconds number?        from its start to its end
 ---@field script string?         its text
 
 ---Reads a run's options, losses and times from its folder, and whether it is still at work. Errors: those of
----manifest.read; a history that no run has written.
+---manifest.read; a history that no run has written; a damaged saved.bin.
 ---@param folder string
 ---@param what string           for errors
 ---@return cq.run.Summary
@@ -48,7 +62,7 @@ function summary.of(folder, what)
   local path = folder .. "/history.csv"
   local rows = host.kind(path) and History.rows(path) or {}
   local first, last = seconds_of(manifest.started), seconds_of(manifest.finished)
-  return { folder = folder, manifest = manifest, rows = rows, best = best_of(rows), last = rows[#rows],
+  return { folder = folder, manifest = manifest, rows = rows, best = best_of(folder, rows), last = rows[#rows],
     status = manifest.status or "at work", seconds = first and last and last - first or nil,
     script = read_file(folder .. "/script.lua") }
 end
