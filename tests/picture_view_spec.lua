@@ -1,6 +1,7 @@
 -- picture_view: what a picture shows of a scene by itself: slopes as slopes, nothing cut by its sides, colours with one
 -- scale in all frames of a film, and those that the user drew.
 local cq = require "cq"
+local host = require "cq.host"
 local pixels = require "tests.pixels"
 local process = require "tests.process"
 local Picture = require "cq.picture"
@@ -118,6 +119,32 @@ describe("a picture that fits its bodies", function()
       return edge
     end
     for _, range in ipairs { { 0, 1 }, { 0, 0.0015 }, { -123456, 123456 } } do assert.equal(0, last_ink(range)) end
+  end)
+end)
+
+describe("a film", function()
+  it("lasts as long as it should where frames are closer than control steps, each drawn once", function()
+    local world = cq.World { cells = { 10, 10 }, dx = 0.1, dt = 0.1, substeps = "auto", cq.Robot {
+      shape = cq.Shape.box { size = { 0.3, 0.2 } }, spacing = 0.05,
+      material = cq.Material.neo_hookean { young = 100, poisson = 0.3 } }:at { 0.3, 0.2 } }
+    local function of_film(name, fps, speed)
+      local drawn = 0
+      world:render(("%s/%s.mp4"):format(folder, name), { steps = 5, fps = fps, speed = speed, width = 64, height = 64,
+        samples = 1, keep_frames = true, label = function() drawn = drawn + 1 return tostring(drawn) end })
+      return #host.entries(("%s/%s_frames"):format(folder, name)), drawn
+    end
+    assert.same({ 16, 6 }, { of_film("short", 30, 1) })
+    assert.same({ 26, 6 }, { of_film("slow", 5, 0.1) })
+    assert.same({ 6, 6 }, { of_film("each", 10, 1) })
+    assert.same({ 3, 3 }, { of_film("fast", 10, 2) })
+    -- the state at the control step is in the middle of its frames
+    for k = 1, 16 do
+      local step = math.floor((k - 1) / 3 + 0.5)
+      local last = math.floor((k - 2) / 3 + 0.5)
+      local same = process.read(("%s/short_frames/%06d.png"):format(folder, k))
+        == process.read(("%s/short_frames/%06d.png"):format(folder, k - 1))
+      assert.equal(k > 1 and step == last, same, k)
+    end
   end)
 end)
 

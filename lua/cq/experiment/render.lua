@@ -14,7 +14,8 @@ local of_particles = require "cq.state.values"
 local render = {}
 
 ---@class rollout.render.def
----@field fps? number            frames in a second of film
+---@field fps? number            frames in a second of film; if they are closer than control steps, several show the
+---  same state
 ---@field speed? number          simulated time in a second of film
 ---@field width? integer         [pixel]
 ---@field height? integer        by the shape of the world unless given [pixel]
@@ -269,15 +270,18 @@ local function is_due(state, time) return state.time + 0.5 * state.world.control
 
 -- ---- films ----------------------------------------------------------------------------------------------------------
 
--- Runs the rollout, calls frame(state, u) at the time of each frame of a film, and returns what simulate returns.
+-- Runs the rollout, calls frame(state, u, count) with each state that a film shows and the number of its frames that
+-- show it, more than one where frames are closer than control steps; returns what simulate returns.
 local function each_frame(options, simulate, frame)
   local period, due = options.speed / options.fps, nil
   return simulate(function(state, u)
     state.roll.phase = nil           -- what fails here is no on_step of the user's
     due = due or state.time
-    if not is_due(state, due) then return end
-    while is_due(state, due) do due = due + period end
-    frame(state, u)
+    -- each frame has the state that is nearest to its time; the film ends with the rollout
+    local dt, count = state.world.control_dt, 0
+    local until_time = state.time + 0.5 * (state.index == state.roll.steps and math.min(dt, period) or dt)
+    while due < until_time do due, count = due + period, count + 1 end
+    if count > 0 then frame(state, u, count) end
   end)
 end
 
@@ -286,17 +290,20 @@ end
 local function film(path, options, simulate)
   local scene
   local video = require("cq.picture").video { path = path, fps = options.fps, keep_frames = options.keep_frames }
-  -- Simulates, and calls frame(state, signals) at the time of each frame of the video.
+  -- Simulates, and calls frame(state, signals, count) with each state that the video shows in `count` frames.
   local function frames(frame)
-    each_frame(options, simulate, function(state, u)
+    each_frame(options, simulate, function(state, u, count)
       scene = scene or scene_of(state, options)
-      frame(state, u)
+      frame(state, u, count)
     end)
   end
   local fine, problem = pcall(function()
     -- all frames have one scale, that of the most that any of them shows
     if options.open then frames(function(state, u) scene:include_in_scales(scaled(options, state, u)) end) end
-    frames(function(state, u) video:add(scene:frame(moment(options, state, u))) end)
+    frames(function(state, u, count)
+      local picture = scene:frame(moment(options, state, u))
+      for _ = 1, count do video:add(picture) end
+    end)
   end)
   if not fine then
     video:discard()
