@@ -344,6 +344,8 @@ describe("what stands beside bodies", function()
     fails("particle 1 has the number 3, the categories have 1 to 2",
       function() scene { scale = { categories = { "a", "b" } }, value = T.full({ 100 }, 3) } end)
     fails("camera must be { eye =, target = }", function() space { camera = 3 } end)
+    fails("camera: eye and target must differ, both are { 0.5, 1, 0.5 }",
+      function() space { camera = { eye = { 0.5, 1, 0.5 }, target = { 0.5, 1, 0.5 } } } end)
     fails("must give { eye =, target = }, got", function() space { camera = function() end } end)
   end)
 end)

@@ -330,6 +330,16 @@ describe("a scene of space", function()
     assert((count(frame { { 0.5, 0.5, 0.3 }, { 0.7, 0.5, 0.8 } }, red)) > 50)
   end)
 
+  it("is seen straight from above and from below with x to the right", function()
+    for height, is_low in pairs { [2] = true, [0.2] = false } do
+      local view = { eye = { 0.5, height, 0.5 }, target = { 0.5, 0.9, 0.5 }, field_of_view = 1.6 }
+      local canvas = frame({ { 0.6, 0.9, 0.7 } }, { camera = view })
+      local n, box = count(canvas, red)
+      assert(n > 50 and box[1] + box[3] > 330, table.concat(box, " "))
+      assert.equal(is_low, box[2] + box[4] > 250)
+    end
+  end)
+
   it("is lit from above, and throws a shadow on the ground", function()
     local canvas = frame({ { 0.5, 0.5, 0.5 } }, { camera = { eye = { 0.5, 2, 3 }, target = { 0.5, 0.2, 0.5 } } })
     local _, box = count(canvas, red)

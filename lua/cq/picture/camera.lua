@@ -9,10 +9,11 @@ local AHEAD = { 0.48, 0.36, 0.80 }
 local LEVEL = math.cos(0.05)           -- of a plane that leans less nobody sees a slope
 local STANDS = 0.5                     -- upward part of the normal of a plane that bodies can stand on
 local FIELD = 0.6                      -- [radian] vertical
+local VERTICAL = 1e-6                  -- horizontal share of a view that counts as vertical
 local FILLED = 0.92                    -- share of the picture's sides that may be taken
 
 ---@class cq.Picture.camera.def
----@field eye number[]                  [length]
+---@field eye number[]                  y is up in the picture; straight from above or below x is to the right [length]
 ---@field target number[]               [length]
 ---@field field_of_view? number         vertical [radian]
 
@@ -70,10 +71,23 @@ local function distance(box, target, aspect, ahead)
   return away
 end
 
----Where a scene is seen from now: by its own camera, or by one that shows all of now.box.
+-- The direction {3} that is upward in a picture: y; of a vertical view, which has no such direction, z or -z, so that x
+-- points to the right. Errors: eye and target are one place.
+local function up_of(eye, target)
+  local view = { target[1] - eye[1], target[2] - eye[2], target[3] - eye[3] }
+  local length = math.sqrt(dot(view, view))
+  if length == 0 then
+    is.fail("cq.Picture.scene: camera: eye and target must differ, both are { %s, %s, %s }", text.number(eye[1]),
+      text.number(eye[2]), text.number(eye[3]))
+  end
+  local across = math.sqrt(view[1] ^ 2 + view[3] ^ 2)
+  return across > VERTICAL * length and { 0, 1, 0 } or { 0, 0, view[2] > 0 and 1 or -1 }
+end
+
+---Where a scene is seen from now: by its own camera, or by one that shows all of now.box; up is a direction.
 ---@param scene cq.PictureScene
 ---@param now table       time, centre and box of what is to be seen
----@return number[] eye, number[] target, number field_of_view
+---@return number[] eye, number[] target, number field_of_view, number[] up
 function camera.now(scene, now)
   if scene.camera then
     local given = scene.camera(now.time or 0, now.centre)
@@ -81,14 +95,14 @@ function camera.now(scene, now)
       is.fail("cq.Picture.scene: the camera's function must give { eye =, target = }, got %s", text.describe(given))
     end
     if given.field_of_view == nil or getmetatable(given) then given = spec(given) end
-    return given.eye, given.target, given.field_of_view
+    return given.eye, given.target, given.field_of_view, up_of(given.eye, given.target)
   end
   local target = {}
   for d = 1, 3 do target[d] = (now.box.lower[d] + now.box.upper[d]) / 2 end
   local ahead = ahead_of(scene.walls)
   local away, eye = distance(now.box, target, scene.width / scene.height, ahead) / scene.zoom, {}
   for d = 1, 3 do eye[d] = target[d] + away * ahead[d] end
-  return eye, target, FIELD
+  return eye, target, FIELD, up_of(eye, target)
 end
 
 return camera

@@ -18,7 +18,7 @@ local SKY, GROUND, LINE, OBSTACLE = { "#c9d6e2", "#f1f4f6" }, "#dde2e7", "#57687
 local function look(canvas, scene, now)
   local cam = ffi.new "cq_camera"
   C.cq_camera_init(cam)
-  local eye, target, field = cameras.now(scene, now)
+  local eye, target, field, up = cameras.now(scene, now)
   local lower, upper, middle, radius = now.box.lower, now.box.upper, {}, 0
   if not scene.fit then      -- shadows around the bodies alone
     lower, upper = {}, {}
@@ -30,7 +30,7 @@ local function look(canvas, scene, now)
     middle[d] = (lower[d] + upper[d]) / 2
     radius = radius + (upper[d] - lower[d]) ^ 2 / 4
   end
-  cam.eye, cam.target, cam.field_of_view = eye, target, field
+  cam.eye, cam.target, cam.field_of_view, cam.up = eye, target, field, up
   cam.light = { -0.5, 1, 0.62 }
   cam.focus, cam.focus_radius = middle, math.max(1.05 * math.sqrt(radius), 1e-6)
   check(C.cq_picture_camera(canvas.handle, cam))
