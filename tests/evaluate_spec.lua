@@ -249,6 +249,14 @@ describe("rollout:render and world:render", function()
     says(sentence(function() world:render(folder .. "/fall.mp4") end), "world:render: needs steps or duration")
     local function told(options) return sentence(function() world:render(folder .. "/fall.png", options) end) end
     says(sentence(function() world:render(folder .. "/fall.avi") end), "world:render: path must end in .png")
+    for name, side in pairs { width = 201, height = 101 } do
+      says(sentence(function() world:render(folder .. "/fall.mp4", { steps = 2, [name] = side }) end),
+        ("world:render: %s of a film must be even, got %d"):format(name, side))
+    end
+    for _, label in ipairs { 3, 0 / 0, "three", { "three", "lines" } } do
+      world:render(folder .. "/label.png", { width = 101, label = function() return label end })
+    end
+    says(told { label = function() return true end }, "world:render: the result of label must be a string, or a number")
     says(told { steps = 2, duration = 1 }, "not both")
     says(told { step = 2 }, "did you mean steps")
     says(told { colour = "blue" }, "world:render: colour must be one of")

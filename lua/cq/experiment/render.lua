@@ -17,8 +17,8 @@ local render = {}
 ---@field fps? number            frames in a second of film; if they are closer than control steps, several show the
 ---  same state
 ---@field speed? number          simulated time in a second of film
----@field width? integer         [pixel]
----@field height? integer        by the shape of the world unless given [pixel]
+---@field width? integer         even in films [pixel]
+---@field height? integer        even in films; by the shape of the world unless given [pixel]
 ---@field samples? integer       along each side of a pixel; 2 in films and 3 in pictures unless given
 ---@field follow? boolean        the camera goes with the robot, smoothly
 ---@field zoom? number           above 1 nearer
@@ -41,7 +41,8 @@ local render = {}
 ---@field layout? "auto"|"together"|"apart"   stills: in one scene, earlier ones paler, or each in a picture of its own; "auto": by
 ---  whether the robots have gone far enough to be seen beside each other
 ---@field keep_frames? boolean   keep the frames beside the film
----@field label? string|fun(state: cq.State): string   a line at the top left, above the time
+---@field label? string|fun(state: cq.State): string|number|string[]   a line at the top left, above the time; or what a function
+---  gives for each frame, alone
 
 -- The checkers, by name, of the fields that all drawing functions of a rollout take.
 local function drawing()
@@ -100,6 +101,15 @@ local specs = {
 
 local endings = { png = true, mp4 = true, mkv = true, webm = true, gif = true }
 
+-- Raises an error if a film, which def describes, has an odd width or height, which encoders of videos refuse.
+local function require_even(def, what)
+  for _, side in ipairs { "width", "height" } do
+    if def[side] and def[side] % 2 == 1 then
+      is.fail("%s: %s of a film must be even, got %d", what, side, def[side])
+    end
+  end
+end
+
 -- Raises an error if the times of stills do not rise.
 local function require_rising(stills, what)
   for k = 2, #stills do
@@ -151,7 +161,7 @@ end
 
 ---Checks the path and the options of a drawing function and returns the options completed, with functions read_colour,
 ---read_opacity, read_arrows and read_goals of a state. Errors: an ending that no picture or film has; stills in a
----film; unknown fields.
+---film, or a film of odd width or height; unknown fields.
 ---@param path string
 ---@param given? run.render.def|world.render.def|rollout.render.def
 ---@param goals? number[][]       places to show unless the options give some
@@ -172,15 +182,22 @@ function render.options(path, given, goals, what)
     is.fail("%s: stills are moments in one picture, so the path must end in .png, got %s", what, text.describe(path))
   end
   require_rising(def.stills or {}, what)
+  if not def.still then require_even(def, what) end
   def.read_colour, def.scale = visuals.colour(def.colour)
   def.read_opacity, def.read_arrows, def.read_goals = visuals.opacity(def.opacity), visuals.arrows(def.arrows),
     visuals.goals(def.goals or goals)
   return def
 end
 
+local of_label = is.any_of { is.string(), is.number { infinite = true }, is.list(is.string()), optional = true }
+
 -- The text on a frame: what the user's function of the state gives, or the user's text with the time, or the time.
 local function label_of(options, state)
-  if type(options.label) == "function" then return options.label(state) end
+  if type(options.label) == "function" then
+    local given = options.label(state)
+    if type(given) == "number" then return text.number(given) end        -- also nan, as 0/0 at the start
+    return is.argument(options.what, "the result of label", of_label, given)
+  end
   local time = ("t = %.4g"):format(state.time)
   if state.time == 0 or state.time >= 0.1 then time = ("t = %.2f"):format(state.time) end
   return options.label and { options.label, time } or time
