@@ -239,7 +239,14 @@ describe("rollout:export", function()
     says(of {}, "give format, one of \"vtp\"", "or a path that ends in one")
     says(of { format = "vtk" }, "format must be one of")
     says(of { format = "vtp", path = folder .. "/a.ply" }, "format is \"vtp\", and the path ends in .ply")
-    says(of { format = "csv", interval = 7, path = folder .. "/a.csv" }, "interval is 7 control steps, and the rollout makes 6")
+    for _, name in ipairs { "csv", "glb", "vtp" } do
+      says(of { format = name, interval = 7, path = ("%s/a.%s"):format(folder, name) },
+        "interval is 7 control steps, and the rollout makes 6")
+    end
+    local wrong = { units = { lenght = "mm" }, path = folder .. "/a.csv" }
+    says(of(wrong), "unknown field lenght (did you mean length?); allowed are force, length, mass, stress, time")
+    says(sentence(roll.state.save, roll.state, wrong.path, { units = wrong.units }), "did you mean length?")
+    says(of { units = { time = 1 }, path = wrong.path }, "export: units: time must be a string, got 1")
     says(of { format = "csv", path = folder .. "/no/a.csv" }, "there is no folder")
     process.write(folder .. "/taken", "a file")
     says(of { format = "vtp", path = folder .. "/taken" }, "the folder " .. folder .. "/taken cannot be made: ")

@@ -19,7 +19,7 @@ local out = {}
 ---@field as? "particles"|"surface"   what a format holds that has both; particles unless given
 ---@field fields? string[]      of particles, as state:save takes them
 ---@field precision? "float32"|"float64"   of the numbers in binary files
----@field units? table<string, string>   words for the units in the heads of CSV files, as { length = "mm", time = "s", mass = "kg" }
+---@field units? export.units.def   words for the units in the heads of CSV files, as { length = "mm", time = "s", mass = "kg" }
 ---@field thickness? number     of surfaces in 2D, which are as thick as a cell unless given [length]
 
 ---Adds the checkers of the fields of an export (format, path, interval, and those of a frame) to a table of checkers,
@@ -36,10 +36,11 @@ function out.fields(fields)
 end
 
 ---Checks the fields that name the files, before anything runs: fills in def.path, def.written (the format, of
----cq.export) and def.as. Errors: neither format nor path; two formats; an ending that no format has.
+---cq.export) and def.as. Errors: neither format nor path; two formats; an ending that no format has; unknown units.
 ---@param what string
 ---@param def rollout.export.def
 function out.plan(what, def)
+  frame.check_units(def)
   if not def.format and not def.path then
     is.fail("%s: give format, one of \"%s\", or a path that ends in one", what,
       table.concat(export.names(def.as), '", "'))
@@ -194,7 +195,7 @@ function out.frames(what, def, world, steps, simulate)
   if format.most and made > format.most then
     is.fail("%s: %d frames are more than the %d that a .%s takes; interval = %d makes fewer", what, made, format.most,
       format.name, math.ceil(steps / (format.most - 1)))
-  elseif format.tabular and def.interval > steps then
+  elseif def.interval > steps and (format.tabular or steps > 0) then
     is.fail("%s: interval is %d control steps, and the rollout makes %d", what, def.interval, steps)
   end
   local path, count = (format.tabular and export_table or export_frames)(what, def, simulate, world)

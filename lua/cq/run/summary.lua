@@ -20,8 +20,8 @@ local function seconds_of(date)
 end
 
 -- The best result of a run, { loss, iteration as in its history }: that of saved.bin, by the run's own rule for stages,
--- starts and constraints. Of a run without saved.bin, whose script makes its loop itself, the row of the least loss; nil
--- if no row has a loss that is a number.
+-- starts and constraints. Of a run without saved.bin, whose script makes its loop itself, the row of the least loss;
+-- nil if no row has a loss that is a number.
 local function best_of(folder, rows)
   local result, stage, best
   if host.kind(folder .. "/" .. saved_runs.name) then

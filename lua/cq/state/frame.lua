@@ -35,8 +35,24 @@ local field_names = tables.names(units)
 ---  "body"; velocity, deformation, cauchy, von_mises, young and group unless given
 ---@field precision? "float32"|"float64"   of the numbers in binary files
 ---@field scene? integer        of a batch, from 1
----@field units? table<string, string>   words for the units in the heads of CSV files, as { length = "mm", time = "s", mass = "kg" }
+---@field units? export.units.def   words for the units in the heads of CSV files, as { length = "mm", time = "s", mass = "kg" }
 ---@field thickness? number     of surfaces in 2D, which are as thick as a cell unless given [length]
+
+---@class export.units.def
+---@field length? string
+---@field time? string
+---@field mass? string
+---@field force? string
+---@field stress? string        also of moduli and energy densities
+
+local of_units = is.define("export: units", {
+  length = is.string { optional = true }, time = is.string { optional = true }, mass = is.string { optional = true },
+  force = is.string { optional = true }, stress = is.string { optional = true },
+})
+
+---Checks the words for units, def.units. Errors: a unit that no quantity has; a word that is no text.
+---@param def state.save.def|rollout.export.def
+function frame.check_units(def) def.units = def.units and of_units(def.units) end
 
 ---Adds checkers of the options that choose what is written (as, fields, precision, units, thickness) to a definition in
 ---place; returns it.
@@ -189,6 +205,7 @@ local spec = is.define("state:save", frame.fields { scene = is.integer { min = 1
 function frame.save(state, path, options)
   is.argument("state:save", "path", is.string(), path)
   local def = spec(options or {})
+  frame.check_units(def)
   local format, as = export.of("state:save", path, def.as)
   if def.scene and def.scene > state.batch then
     is.fail("state:save: scene is %d, the rollout has %s", def.scene, text.count(state.batch, "scene"))
