@@ -221,6 +221,16 @@ describe("the command line", function()
     local result = cqlua { "-e", "error 'no'" }
     assert.equal(1, result.code)
     has(result.err, "(command line):1: no")
+    for words, told in pairs {
+      [{ "-e", "print(1)", "a.lua" }] = "-e runs its code alone, without the script a.lua",
+      [{ script "print(2)", "-e", "print(1)" }] = "-e is an option of cqlua and stands before a script",
+    } do
+      result = cqlua(words)
+      assert.same({ 2, "" }, { result.code, result.out })
+      has(result.err, told)
+    end
+    assert.equal("a.lua\n", cqlua({ "-e", "print(...)", "--", "a.lua" }).out)
+    assert.equal("-e\n", cqlua({ script "print(...)", "--", "-e" }).out)
   end)
 
   it("has a prompt that prints values, joins lines and goes on after an error", function()

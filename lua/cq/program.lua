@@ -93,6 +93,19 @@ local function take_target(parsed, word)
   if parsed.command then parsed.options = {} end
 end
 
+-- Ends the program with an error if a word that is to be one for the script, or for the pieces of Lua of -e, seems to
+-- be something else: an option that would be read by nobody, or a script beside -e.
+local function check_word(parsed, word)
+  if word:match "^%-%a$" and flags[word:sub(2)] and not parsed.command then
+    misuse("%s is an option of cqlua and stands before a script (a word that begins with - stands behind a --)", word)
+  elseif word:match "^%-%a[%w_-]+$" then             -- -iterations 5 would else be two words that nobody reads
+    misuse("%s is no option; options of a script are --name value (words that begin with - stand behind a --)", word)
+  elseif #parsed.code > 0 and #parsed.positional == 0 and word:match "%.lua$" then
+    misuse("-e runs its code alone, without the script %s; run the script, or dofile(%q) in the code (a word for the "
+      .. "code stands behind a --)", word, word)
+  end
+end
+
 -- Splits the command line: { name: of subcommand or script, command: the module, options: of the subcommand,
 -- positional: other arguments, given: options of the script, code: pieces of -e, help, version, interactive }.
 local function parse(arguments)
@@ -128,11 +141,7 @@ local function parse(arguments)
     elseif not parsed.name and #parsed.code == 0 then
       take_target(parsed, word)
     else
-      -- -iterations 5 would else be two words that nobody reads
-      if not parsed.plain and word:match "^%-%a[%w_-]+$" then
-        misuse("%s is no option; options of a script are --name value (words that begin with - stand behind a --)",
-          word)
-      end
+      if not parsed.plain then check_word(parsed, word) end
       parsed.positional[#parsed.positional + 1] = word
     end
     at = at + taken
@@ -151,7 +160,7 @@ end
 -- Prints the help of the program: options and commands.
 local function print_help()
   print "usage: cqlua [options] script.lua [options of the script]\n       cqlua command [options]\n"
-  print "  -e CODE            run a piece of Lua; cq is there already\n  -i                 a prompt, after the script or alone"
+  print "  -e CODE            run a piece of Lua, without a script; cq is there already\n  -i                 a prompt, after the script or alone"
   for _, declared in ipairs(option.declared) do print_option(declared.name, declared.kind, declared.help) end
   print "  --version, --help\n\ncommands"
   for _, name in ipairs(script.commands()) do print(("  %-18s %s"):format(name, load_command(name).summary)) end
@@ -366,8 +375,11 @@ local function dispatch(parsed, arguments)
   option.set_given(parsed.given)
   script.arguments = arguments
   local finished = true
-  if #parsed.code > 0 then finished = run_code(parsed) end
-  if finished and parsed.name then finished = program.run_script(parsed.name, parsed.positional) end
+  if #parsed.code > 0 then
+    finished = run_code(parsed)
+  elseif parsed.name then
+    finished = program.run_script(parsed.name, parsed.positional)
+  end
   if parsed.interactive then require("cq.program.prompt").run(convenient_globals()) end
   if interrupted() then
     tell_interruption()
