@@ -99,6 +99,16 @@ describe("bench", function()
       names(found))
   end)
 
+  it("refuses a number of steps that it would round", function()
+    for case, unit in pairs { ["2d-6400"] = 10, biped = 10, ["2d-1600-*"] = 0 } do
+      local result = cqlua { "bench", "--json", "--case", case, "--steps", "5", "--repeat", "1" }
+      assert.equal(unit == 0 and 0 or 2, result.code)
+      local told = unit > 0 and ("--steps must be a multiple of 10, the engine steps of a control step of %s, got 5")
+        :format(case) or ""
+      assert(result.err:find(told, 1, true), result.err)
+    end
+  end)
+
   it("prints a table with phases and the figures of ChainQueen", function()
     local result = cqlua { "bench", "--case", "2d-6400", "--steps", "10", "--repeat", "1" }
     assert.equal(0, result.code)

@@ -13,8 +13,8 @@
 -- are always on: they read the processor's counter at the end of each phase, 9 ns on an EPYC, 0.3 % of the time of the
 -- smallest scenes of the table; below 1,024 particles one call in seven is timed for all (0.5 % with 100 particles).
 -- The last line says what they took.
--- A figure is the median of the repetitions (--repeat N); --steps N measures another number of
--- steps. --csv keeps the table.
+-- A figure is the median of the repetitions (--repeat N); --steps N measures another number of engine steps, a multiple
+-- of those of a control step. --csv keeps the table.
 local atomic_file = require "cq.base.atomic_file"
 local engine = require "cq.base.engine"
 local json = require "cq.base.json"
@@ -76,6 +76,18 @@ local all = {
     repeats = 3, ratio = 1000, precision = "float64", tolerance = 1e-6 },
 }
 
+-- Ends the program, as after wrong use, if a chosen case cannot measure this number of engine steps: it measures whole
+-- control steps.
+local function check_steps(chosen, steps)
+  for _, case in ipairs(chosen) do
+    local unit = case.time == implicit.time and 1 or case.time and whole.SUBSTEPS or case.substeps or SUBSTEPS
+    if steps % unit ~= 0 then
+      script.misuse("--steps must be a multiple of %d, the engine steps of a control step of %s, got %d", unit,
+        case.name, steps)
+    end
+  end
+end
+
 -- ---- measuring ------------------------------------------------------------------------------------------------------
 
 -- The world of a case with the falling block, and the velocities {n, dim} that its particles begin with.
@@ -110,7 +122,7 @@ end
 local function block(case, steps, repeats)
   local substeps = case.substeps or SUBSTEPS
   local world, velocity = (case.across and floating or falling)(case)
-  local timing = kernel.time(world, { velocity = velocity, steps = math.ceil((steps or case.steps) / substeps),
+  local timing = kernel.time(world, { velocity = velocity, steps = (steps or case.steps) / substeps,
     repeats = repeats })
   local result = {
     particles = world.particle_count, precision = world.precision, engine = world.device,
@@ -281,7 +293,7 @@ return {
     json = is.boolean { default = false, help = "one JSON object a line" },
     case = is.string { optional = true,
       help = "only those of this name, of a part of it, or of a pattern such as '3d-*'" },
-    steps = is.integer { min = 1, max = 1e6, optional = true, help = "another number of steps" },
+    steps = is.integer { min = 1, max = 1e6, optional = true, help = "another number of engine steps, in whole control steps" },
     csv = is.string { optional = true, help = "file that keeps the table" },
     ["repeat"] = is.integer { min = 1, max = 1000, optional = true, help = "repetitions, of which the median is told" },
   },
@@ -289,6 +301,7 @@ return {
   run = function(options)
     local chosen, results = without_doubles(cases.choose(all, options.case, "bench")), {}
     if options.csv then check_csv(options.csv) end
+    if options.steps then check_steps(chosen, options.steps) end
     if not options.json then print_head() end
     for _, case in ipairs(chosen) do
       if engine.C.cq_interrupted() ~= 0 then return 130 end

@@ -47,10 +47,10 @@ end
 ---Times `repeats` pieces of an episode after one that is not counted, and returns a table as kernel.time does, with
 ---particles, device and share: of the wall time, as whole.time has it; of_rollout: the speed forward as a share of that
 ---of one rollout.
----@param steps integer?       engine steps of a piece, at least; 40 unless given
+---@param steps integer?       engine steps of a piece, in whole control steps; 40 unless given
 ---@param repeats integer
 function stepped.time(steps, repeats)
-  local control_steps = steps and math.ceil(steps / whole.SUBSTEPS) or CONTROL_STEPS
+  local control_steps = steps and steps / whole.SUBSTEPS or CONTROL_STEPS
   local robot, world = whole.biped()
   local env = environment(robot, world)
   env:reset { seed = 1 }

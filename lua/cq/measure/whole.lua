@@ -52,10 +52,10 @@ end
 ---Times `repeats` iterations after one that is not counted, and returns a table as kernel.time does, with particles and
 ---device. steps: engine steps; share: of the wall time, in steps and adjoints (sorting and actuation among them), in
 ---readouts, and in Lua with all else.
----@param steps integer?       engine steps of an iteration, at least; 400 unless given
+---@param steps integer?       engine steps of an iteration, in whole control steps; 400 unless given
 ---@param repeats integer
 function whole.time(steps, repeats)
-  local control_steps = steps and math.ceil(steps / SUBSTEPS) or CONTROL_STEPS
+  local control_steps = steps and steps / SUBSTEPS or CONTROL_STEPS
   local robot, world = whole.biped()
   local once = iteration(robot, world, control_steps)
   local out = {
