@@ -364,7 +364,7 @@ local run = cq.Experiment { world = scene.world(scene.robot()), steps = 10,
   optimizer = cq.Optimizer.adam { rate = 0.05 } }
 run:optimize { iterations = 3 }
 ]])
-    assert.equal(0, process.cqlua({ folder .. "/script.lua", "--out", folder .. "/run" }).code)
+    assert.equal(0, process.cqlua({ folder .. "/script.lua", "--out", folder .. "/run", "--keep", "2" }).code)
     local found = process.cqlua { "robust", folder .. "/run", "--draws", "3" }
     assert.equal(0, found.code, found.err)
     mistake.says(found.out, "kept of that gain")

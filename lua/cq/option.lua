@@ -188,8 +188,9 @@ function option.unused(near)
   for name in pairs(asked) do known[#known + 1] = name end
   table.sort(known)
   for name in pairs(given) do
-    -- a command that runs a script once more asks for no films, also where the script makes none
-    local is_ours = option.program.replay and name == "render"
+    -- a command that runs a script without training asks for no films, also where the script makes none, and for no
+    -- checkpoints
+    local is_ours = (option.program.replay or option.program.check) and (name == "render" or name == "keep")
     if not asked[name] and not told[name] and not is_ours and (not near or text.suggest(name, known)) then
       told[name] = true
       local allowed = #known > 0 and "it asked for --" .. table.concat(known, ", --") or "it asked for none"
