@@ -53,7 +53,6 @@ describe("cq.csv", function()
       { "a,b\n1,2\n3\n", "line 3 of", "has 1 value, and there are 2 columns: a, b" },
       { "a,b\n1,2,3\n", "line 2 of", "has 3 values, and there are 2 columns" },
       { "a,b\n\n1,x\n", "column b in line 3 of", "is \"x\", no finite number" },
-      { "a,b\n1,\n", "column b in line 2 of", "is empty" },
       { "a,b\n1,nan\n", "is \"nan\", no finite number" }, { "a,b\n1,1e999\n", "no finite number" },
       { "a,b\n1,0x10\n", "\"0x10\", no finite number" }, { "a;b\n1;2,5\n", "\"2,5\", no finite number; decimals stand after a point" },
       { "a,a\n1,2\n", "two columns of", "are called \"a\"" },
@@ -65,6 +64,10 @@ describe("cq.csv", function()
       local got = sentence(read, case[1])
       for k = 2, #case do says(got, case[k]) end
     end
+    local gap = read "a [m],b [s]\n1,2\n3,\n"
+    assert.same({ 1, 3 }, gap.a:totable())
+    assert.equal("s", gap:unit "b")
+    says(sentence(function() return gap.b end), "column b in line 3 of", "is empty")
     local data = read "time,tip\n1,2\n"
     says(sentence(function() return data.tpi end), "a.csv has no column \"tpi\" (did you mean tip?)",
       "; its columns are time, tip")

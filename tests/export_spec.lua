@@ -130,6 +130,24 @@ describe("state:save", function()
     assert.near(state:gather(nil, "cauchy"):get(3, 1, 2), data.cauchy_xy:get(3), 1e-7)
   end)
 
+  it("leaves the cells of a CSV empty where a material has no such constant", function()
+    local function box(material, at)
+      local shape = cq.Shape.box { size = { 0.1, 0.1 }, spacing = 0.05 }
+      return cq.Robot { shape = shape, material = material }:at { at, 0.4 }
+    end
+    local world = cq.World { cells = { 10, 10 }, dx = 0.1, dt = 1e-3,
+      box(cq.Material.neo_hookean { young = 8, poisson = 0 }, 0.2), box(cq.Material.fluid { bulk = 8 }, 0.6) }
+    local path = world:rollout({ steps = 0 }).state:save(folder .. "/wet.csv", { fields = { "young", "group" } })
+    local lines = {}
+    for line in process.read(path):gmatch "[^\n]+" do lines[#lines + 1] = line end
+    assert.equal("x [length],y [length],young [stress],group", lines[1])
+    assert.matches("^[%d.]+,[%d.]+,8,%d$", lines[2])
+    assert.matches("^[%d.]+,[%d.]+,,%d$", lines[#lines])
+    local data = cq.csv(path)
+    assert.equal(world.particle_count, data.y.count)
+    says(sentence(function() return data.young end), "column young in line ", "is empty")
+  end)
+
   it("takes one scene of a batch", function()
     local roll = rolled(2)
     local gravity = cq.tensor { { { 0, -4 }, { 0, -4 } }, { { 0, 4 }, { 0, 4 } } }

@@ -36,7 +36,7 @@ end
 
 -- A cell that is no number, as text for an error.
 local function describe(cell)
-  return cell == "" and "empty" or text.describe(cell) .. ", no finite number"
+  return text.describe(cell) .. ", no finite number"
     .. (cell:find "^[%+%-]?%d*,%d+$" and "; decimals stand after a point" or "")
 end
 
@@ -81,8 +81,8 @@ local function read_header(self, line, number)
   end
 end
 
--- Appends a line of numbers to the columns. Errors: another number of cells than columns; a cell that is no finite
--- number.
+-- Appends a line of numbers to the columns; NaN for an empty cell, whose line is noted. Errors: another number of cells
+-- than columns; a cell that is no finite number.
 local function read_row(self, line, number)
   local cells = cells_of(self, line, number)
   if #cells ~= #self.names then
@@ -90,12 +90,12 @@ local function read_row(self, line, number)
       text.count(#self.names, "column"), table.concat(self.names, ", "))
   end
   for k, cell in ipairs(cells) do
-    local value = number_of(cell)
+    local name, value = self.names[k], cell == "" and 0 / 0 or number_of(cell)
     if not value then
-      is.fail("cq.csv: column %s in line %d of %s is %s", self.names[k], number, self.path, describe(cell))
+      is.fail("cq.csv: column %s in line %d of %s is %s", name, number, self.path, describe(cell))
     end
-    local column = self.columns[self.names[k]]
-    column[#column + 1] = value
+    if cell == "" then self.empty[name] = self.empty[name] or number end
+    self.columns[name][self.rows + 1] = value
   end
   self.rows = self.rows + 1
 end
@@ -115,7 +115,8 @@ local function read(path)
   if all:find("%z") then
     is.fail("cq.csv: %s holds NUL bytes, so it is no text in UTF-8; a spreadsheet saves it as \"CSV UTF-8\"", path)
   end
-  local self = { path = path, names = {}, columns = {}, units = {}, rows = 0 }
+  -- empty: the first line with an empty cell, by the column's name
+  local self = { path = path, names = {}, columns = {}, units = {}, empty = {}, rows = 0 }
   local number = 0
   for line in (all:gsub("\r\n?", "\n") .. "\n"):gmatch "([^\n]*)\n" do
     number = number + 1
@@ -138,17 +139,21 @@ local function of(self, method)
   return own
 end
 
----A column by its name, a tensor {rows}. Errors: no such column, with the names that there are.
+-- Raises an error, with the names that there are, if a file (its data) has no column of this name.
+local function require_column(own, name)
+  if own.columns[name] then return end
+  is.fail("%s has no column %s%s; its columns are %s", own.path, text.describe(name), type(name) == "string"
+    and text.suggestion(name, own.names) or "", table.concat(own.names, ", "))
+end
+
+---A column by its name, a tensor {rows}. Errors: no such column, with the names that there are; one with an empty cell.
 ---@param name string
 ---@return cq.Tensor
 function methods:column(name)
   local own = of(self, "column")
-  local column = own.columns[name]
-  if not column then
-    is.fail("%s has no column %s%s; its columns are %s", own.path, text.describe(name), type(name) == "string"
-      and text.suggestion(name, own.names) or "", table.concat(own.names, ", "))
-  end
-  return column
+  require_column(own, name)
+  if own.empty[name] then is.fail("cq.csv: column %s in line %d of %s is empty", name, own.empty[name], own.path) end
+  return own.columns[name]
 end
 
 ---The names of the columns, in their order.
@@ -160,16 +165,13 @@ function methods:names() return { unpack(of(self, "names").names) } end
 ---@param name string
 ---@return string?
 function methods:unit(name)
-  methods.column(self, name)
-  return inside[self].units[name]
+  local own = of(self, "unit")
+  require_column(own, name)
+  return own.units[name]
 end
 
--- A column by its name, as csv.time, where no method has that name; else a method. Errors: no such column.
-function Csv:__index(name)
-  local own = inside[self]
-  if own.columns[name] and not methods[name] then return own.columns[name] end
-  return methods[name] or methods.column(self, name)
-end
+-- A method, or the column of this name, as csv.time. Errors: those of csv:column.
+function Csv:__index(name) return methods[name] or methods.column(self, name) end
 
 -- Always an error: a cq.Csv cannot be changed.
 function Csv:__newindex(name)
@@ -220,7 +222,7 @@ end
 ---row. Commas, semicolons or tabs stand between values. Quotes around them, a byte order mark, empty lines and lines
 ---that begin with # are read over, and a line may end as Windows ends it. A path is taken from the working directory,
 ---or else from the script's folder. Errors, with the line: more or fewer values than columns, what is no finite decimal
----number, a file without a line of names or without rows.
+---number, a file without a line of names or without rows; an empty cell, when its column is used.
 ---
 ---  cq.csv.save("/tmp/finger.csv", { { "time [s]", { 0.1, 0.2 } }, { "tip [mm]", { 3, 4 } } })
 ---  local measured = cq.csv "/tmp/finger.csv"

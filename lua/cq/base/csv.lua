@@ -58,7 +58,7 @@ function csv.read(text, columns, path)
   return rows
 end
 
----The text of a table of numbers, given by columns, below their heads.
+---The text of a table of numbers, given by columns, below their heads. The cell of a NaN is empty.
 ---@param heads string[]               cells
 ---@param lists number[][]             the numbers of each column; all of one length
 ---@param format string|string[]       of a number, for string.format; or one for each column
@@ -66,7 +66,10 @@ end
 function csv.columns(heads, lists, format)
   local lines, cells = { table.concat(heads, ",") }, {}
   for row = 1, #lists[1] do
-    for k, list in ipairs(lists) do cells[k] = (type(format) == "table" and format[k] or format):format(list[row]) end
+    for k, list in ipairs(lists) do
+      local value = list[row]
+      cells[k] = value == value and (type(format) == "table" and format[k] or format):format(value) or ""
+    end
     lines[row + 1] = table.concat(cells, ",")
   end
   return table.concat(lines, "\n") .. "\n"
