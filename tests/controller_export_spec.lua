@@ -227,6 +227,27 @@ int main(void) {
     end
   end)
 
+  it("compiles with groups and actuators of any name", function()
+    local called = { "left\\", "right??/", "/* up \\ " }
+    local groups, drives = {}, {}
+    for k, name in ipairs(called) do
+      groups[name] = function(x) return x < 0.04 * k end
+      drives[k] = cq.Actuator.pressure { groups = { name }, axis = "x", max = 1 }
+    end
+    local body = cq.Robot { shape = cq.Shape.box { size = { 0.12, 0.08 }, spacing = 0.02 }, groups = groups,
+      material = cq.Material.neo_hookean { young = 10, poisson = 0.3 }, actuators = drives }
+    local mlp = cq.Controller.mlp { hidden = { 2 } }
+    cq.World { cells = { 10, 10 }, dx = 0.04, dt = 1e-3, body:at { 0.1, 0.1 } }:rollout { steps = 1, controller = mlp,
+      observer = cq.Observer.centroid { groups = called } }
+    mlp:export(folder .. "/names.h")
+    process.write(folder .. "/names.c", [[
+#include "names.h"
+void go(const names_input *input, names_state *state, float out[3]);
+void go(const names_input *input, names_state *state, float out[3]) { names_step(input, state, out); }
+]])
+    assert.same({ "", 0 }, { shell(("cd %s && gcc -std=c99 -Wall -Wextra -Werror -c names.c"):format(folder)) })
+  end)
+
   it("says what cannot be exported", function()
     local function of(...) return sentence(...) end
     local new = cq.Controller.mlp {}

@@ -291,5 +291,7 @@ return function(program)
     table.concat(signals, "\n"), ("#ifndef %s\n#define %s\n\n#include <math.h>\n"):format(guard, guard),
     (program.parts and definitions_of_sum or definitions)(program) .. "\n#endif\n",
   }
-  return (table.concat(parts, "\n"):gsub("@", program.name .. "_"))
+  local header = table.concat(parts, "\n"):gsub("@", program.name .. "_")
+  -- a comment that ends in a backslash, or its trigraph ??/, as a name may, would go on in the next line
+  return (header:gsub("(//[^\n]*[\\/][ \t]*)\n", "%1.\n"))
 end
