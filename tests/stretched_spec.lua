@@ -1,7 +1,6 @@
 -- stretched: lengths as parameters: places, volumes, cables and pins of a stretched robot,
 -- and gradients to the lengths.
 local cq = require "cq"
-local made = require "cq.base.made"
 local T = require "cq.tensor"
 local mistake = require "tests.sentence"
 local process = require "tests.process"
@@ -170,7 +169,7 @@ describe("a stretched robot", function()
       local values = thick(robot, wall, roof).values
       local again = drawn()
       again.position, again.volume = values.position.tensor, values.volume.tensor
-      made.remember(again)                 -- as if they had been drawn so
+      require("cq.base.made").remember(again, {})             -- as if they had been drawn so
       local place = world_with(again)
       local out = ends(nil, place)
       place:close()
