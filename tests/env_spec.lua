@@ -254,6 +254,12 @@ describe("what an environment refuses", function()
     worse:reset()
     assert.equal("cq.Env: terminate must be finite, got nan in scene 1",
       sentence(function() worse:step(actions(1)) end))
+    local numbers = 3
+    local narrower = make { observer = function() return T.ones { 2, numbers } end }
+    narrower:reset()
+    numbers = 1
+    assert.equal("cq.Env: the observer must always give the same count of numbers; the observation of a scene has 1, "
+      .. "and had 3 when the environment was made", sentence(function() narrower:step(actions(1)) end))
     for variant, got in pairs { [3] = "3", [T.zeros { 2 }] = "a cq.Tensor", [{ 0.5 }] = "a list of 1" } do
       assert.equal("cq.Env: reset must give a variant of the robot, or nil, and then a goal, got " .. got,
         sentence(function() make { reset = function() return variant end } end))

@@ -280,7 +280,115 @@ learner:train { folder = cq.option("folder", "none") ~= "none" and cq.option("fo
       sentence(function() cq.Learner.ppo { env = env, steps = 1000, batch = 176 } end))
     assert.equal("cq.Learner.ppo: steps is 100, fewer than the 2048 of one batch",
       sentence(function() cq.Learner.ppo { env = env, steps = 100 } end))
-    assert.equal("cq.Learner.ppo: env must be a cq.Env, or have its scenes, observation_space, action_space, reset "
-      .. "and step", sentence(function() cq.Learner.ppo { env = {}, steps = 100 } end))
+  end)
+end)
+
+describe("an environment of one's own", function()
+  local scenes = 4
+  local function zeros() return T.zeros { scenes } end
+
+  -- one whose actions are rewarded where they are the observation; changed: its methods and fields that are others
+  local function own(changed)
+    local env = { scenes = scenes, observation_space = { shape = { 1 } }, action_space = { shape = { 1 } } }
+    local draws, target, step = cq.random { seed = 5 }, nil, 0
+    local function observe()
+      target = draws:uniform({ scenes, 1 }, { min = -1, max = 1 })
+      return env.given(target)
+    end
+    function env.given(z) return z end
+    function env.taken(u) return u:clamp(-0.3, 0.3) end
+    function env.reset() return observe() end
+    function env.window() end
+    function env.step(_, u)
+      step = step + 1
+      local reward = -(env.taken(u) - target):square():sum(-1)
+      return observe(), reward, zeros(), T.full({ scenes }, step % 10 == 0 and 1 or 0),
+        { final_observation = T.zeros { scenes, 1 }, episode_return = zeros(), episode_length = zeros() }
+    end
+    return tables.merged(env, changed), env
+  end
+
+  local function learner_of(env)
+    return cq.Learner.ppo { env = env, steps = 160, batch = 80, minibatches = 2, epochs = 2, hidden = { 4 },
+      rate = 1e-2, seed = 1, normalize_observations = false }
+  end
+
+  it("may give the same tensor again, and change the actions that it gets", function()
+    local same, changed = own()
+    local kept = T.zeros { scenes, 1 }
+    function changed.given(z)
+      kept:copy_from(z)
+      return kept
+    end
+    function changed.taken(u)
+      for k = 1, scenes do u:set(math.max(-0.3, math.min(0.3, u:get(k, 1))), k, 1) end
+      return u
+    end
+    local plain, reuses = learner_of((own())), learner_of(same)
+    plain:train()
+    reuses:train()
+    for name, tensor in pairs(plain.params) do assert.is_true(tensor:equal(reuses.params[name]), name) end
+  end)
+
+  it("is not gone on with after an end that is both terminated and truncated", function()
+    local function trained(truncated)
+      local learner = learner_of((own { step = function(_, u)
+        return T.zeros { scenes, 1 }, u:sum(-1), T.ones { scenes }, truncated,
+          { final_observation = T.ones { scenes, 1 }, episode_return = zeros(), episode_length = zeros() }
+      end }))
+      learner:train()
+      return learner.params.value_w1
+    end
+    assert.is_true(trained(T.ones { scenes }):equal(trained(zeros())))
+  end)
+
+  it("is told in a sentence which of its results is wrong", function()
+    local function says(words, changed, kind)
+      local said = sentence(function()
+        local env = own(changed)
+        if kind == "shac" then
+          cq.Learner.shac({ env = env, steps = 64, horizon = 2, hidden = { 3 } }):train()
+        else
+          learner_of(env):train()
+        end
+      end)
+      assert.equal(("cq.Learner.%s: %s"):format(kind or "ppo", words), said)
+    end
+    local is_one = "env must be a cq.Env, or have its scenes, observation_space, action_space, reset and step: "
+    says(is_one .. "step must be a function, got 3", { step = 3 })
+    says(is_one .. "scenes must be a whole number at least 1, got 1.5", { scenes = 1.5 })
+    says(is_one .. "observation_space.shape must be { count }, the count of numbers a scene, got a list of 2",
+      { observation_space = { shape = { 3, 2 } } })
+    says(is_one .. "action_space.shape must be { count }, the count of numbers a scene, got nil", { action_space = {} })
+    for _, wrong in ipairs { { nil, "nil" }, { 3, "3" }, { "x", '"x"' }, { { 1 }, "a list of 1" },
+        { T.zeros { scenes }, "{4}" }, { T.zeros { scenes, 3 }, "{4, 3}" } } do
+      local function reset() return wrong[1] end
+      says("env:reset must give observations as a tensor {4, 1}, got " .. wrong[2], { reset = reset })
+      says("env:reset must give observations as a tensor {4, 1}, got " .. wrong[2], { reset = reset }, "shac")
+    end
+    -- which: of the five results, another value in its place
+    local function steps(words, which, value)
+      says("env:step must give " .. words, { step = function()
+        local results = { T.zeros { scenes, 1 }, zeros(), zeros(), zeros(), {} }
+        results[which] = value
+        return unpack(results, 1, 5)
+      end })
+    end
+    local z, reward = "observations, its first result, as ", "reward, its second result, as "
+    steps(z .. "a tensor {4, 1}, got nil", 1, nil)
+    steps(z .. "a tensor {4, 1}, got {1, 1}", 1, T.zeros { 1, 1 })
+    steps(z .. "finite numbers, got nan", 1, T.zeros { scenes, 1 } / 0)
+    steps(reward .. "a tensor {4}, got 0.5", 2, 0.5)
+    steps(reward .. "a tensor {4}, got {1}", 2, T.zeros { 1 })
+    steps(reward .. "a tensor {4}, got {4, 1}", 2, T.zeros { scenes, 1 })
+    steps(reward .. "finite numbers, got inf", 2, T.full({ scenes }, math.huge))
+    steps("terminated, its third result, as a tensor {4}, got {1}", 3, T.zeros { 1 })
+    steps("terminated, its third result, as ones and zeros, it has other numbers", 3, T.full({ scenes }, 5))
+    steps("truncated, its fourth result, as a tensor {4}, got false", 4, false)
+    steps("info, its fifth result, as a table, got nil", 5, nil)
+    steps("info.episode_return as a tensor {4}, got nil", 4, T.ones { scenes })
+    says("env:window must give a table of tensors, got nil", { window = function() end }, "shac")
+    says("env:window must give observation as a tensor {2, 4, 1}, got {4, 1}",
+      { window = function() return { observation = T.zeros { scenes, 1 } } end }, "shac")
   end)
 end)

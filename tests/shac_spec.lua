@@ -140,6 +140,7 @@ describe("SHAC", function()
       .. "by operations on tensors, without numbers taken out of them", nil,
       small_env { reward = function(_, _, after) return forward(nil, nil, after):detach() end })
     says("cq.Learner.shac: env must be a cq.Env, or have its window, which gradients go through", nil,
-      { scenes = 1, observation_space = {}, action_space = {}, reset = print, step = print })
+      { scenes = 1, observation_space = { shape = { 1 } }, action_space = { shape = { 1 } }, reset = print,
+        step = print })
   end)
 end)

@@ -61,8 +61,8 @@ local function check_finite(tensor, what)
 end
 
 -- Observations of all scenes in a state (cq.State) {scenes, numbers}: the observer's numbers, followed by the scene's
--- goal where there are goals. Errors: an observer with a memory; an observation of another shape; numbers that are not
--- finite.
+-- goal where there are goals. Errors: an observer with a memory; an observation of another shape than the first one;
+-- numbers that are not finite.
 local function observe(self, state)
   local z, memory = self.observer:observe(state)
   if memory ~= nil then
@@ -74,6 +74,11 @@ local function observe(self, state)
       shape_text(z:shape()))
   end
   if self.goals then z = T.concat({ z, self.goals }, 2) end
+  local space = self.observation_space
+  if space and z:size(2) ~= space.shape[1] then
+    is.fail("cq.Env: the observer must always give the same count of numbers; the observation of a scene has %d, and had %d when the environment was made",
+      z:size(2), space.shape[1])
+  end
   return check_finite(z, "cq.Env: observations")
 end
 

@@ -83,20 +83,6 @@ function learner.flatten(rows)
   return rows:reshape(shape)
 end
 
-local spec_fields = { scenes = "number", observation_space = "table", action_space = "table", reset = "function",
-  step = "function" }
-
----Raises an error if a value is no environment: it lacks a field that learners use.
----@param env table
----@param what string
-function learner.check_env(env, what)
-  for name, kind in pairs(spec_fields) do
-    if type(env[name]) ~= kind then
-      is.fail("%s: env must be a cq.Env, or have its scenes, observation_space, action_space, reset and step", what)
-    end
-  end
-end
-
 ---Observations as networks see them: scaled by their running mean and deviation, which are first updated by z if
 ---`learn` is set; z itself where observations are not scaled.
 ---@param self cq.Learner
@@ -130,7 +116,7 @@ end
 ---that failed.
 ---@param told { count: number, sum: number, length: number, failures: number }
 ---@param ended cq.Tensor      {scenes} 1 where an episode ended
----@param info table           of env:step
+---@param info table           of env:step, or the same of a window's step
 function learner.note_episodes(told, ended, info)
   for scene = 1, ended.count do
     if ended:get(scene) ~= 0 then

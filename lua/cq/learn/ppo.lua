@@ -1,6 +1,7 @@
 -- ppo: proximal policy optimization (Schulman et al. 2017), with the settings and details that the field compares with
 -- (Huang et al., The 37 implementation details of PPO, 2022).
 local C = require("cq.base.engine").C
+local environment = require "cq.learn.environment"
 local is = require "cq.base.schema"
 local learner = require "cq.learn.learner"
 local network = require "cq.learn.network"
@@ -70,11 +71,12 @@ local function collect(self, steps)
   for t = 1, steps do
     local mean, z = mean_of(self.params, self.seen), self.seen
     local action = mean + self.params.log_deviation:exp() * self.random:normal(mean:shape())
-    local next_z, reward, terminated, truncated, info = self.env:step(action)
+    local next_z, reward, terminated, truncated, info = environment.step(self, action)
     local ended = (terminated + truncated):minimum(1)
     learner.note_episodes(told, ended, info)
     mean_reward = mean_reward + reward:mean():item() / steps
     reward = scaled_reward(self, reward, ended)
+    truncated = truncated * (1 - terminated)
     if truncated:sum():item() > 0 then     -- the episode would have gone on
       local rest = value_of(self.params, learner.seen(self, info.final_observation, false))
       reward = reward + self.options.gamma * truncated * rest
@@ -142,7 +144,7 @@ end
 
 -- Resets the environment before the first update, and keeps the first observations (seen).
 function Ppo:begin()
-  self.seen = learner.seen(self, self.env:reset { seed = self.options.seed }, true)
+  self.seen = learner.seen(self, environment.reset(self), true)
   self.began = true
 end
 
@@ -194,7 +196,7 @@ local spec = is.define("cq.Learner.ppo", {
 
 -- Raises an error if scenes or minibatches do not divide a batch, or it is larger than all steps.
 local function check_sizes(env, o)
-  learner.check_env(env, "cq.Learner.ppo")
+  environment.check(env, "cq.Learner.ppo")
   if o.batch % env.scenes ~= 0 then
     is.fail("cq.Learner.ppo: batch is %d, no multiple of the %d scenes of the environment", o.batch, env.scenes)
   end

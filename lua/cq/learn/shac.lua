@@ -2,6 +2,7 @@
 -- window of some control steps, with a learned value of what comes after.
 local C = require("cq.base.engine").C
 local critic = require "cq.learn.critic"
+local environment = require "cq.learn.environment"
 local is = require "cq.base.schema"
 local learner = require "cq.learn.learner"
 local network = require "cq.learn.network"
@@ -62,7 +63,7 @@ end
 
 -- Resets the environment before the first update, by the learner's seed.
 function Shac:begin()
-  self.env:reset { seed = self.options.seed }
+  environment.reset(self)
   self.began = true
 end
 
@@ -83,7 +84,7 @@ function Shac:iterate()
   local left = 1 - self.updates_made / self.updates
   self.optimizer.rate, self.critic.optimizer.rate = o.rate * left, critic.RATE * left
   local loss = learner.descend(self.optimizer, self.params, function(p)
-    window = self.env:window { controller = policy(self, p), steps = self.horizon }
+    window = environment.window(self, policy(self, p))
     check_reach(window)
     return shac.loss(window, o.gamma, function(z) return self.critic:value(learner.seen(self, z, false)) end)
   end)
@@ -127,7 +128,7 @@ local spec = is.define("cq.Learner.shac", {
 
 -- Raises an error if the environment has no window for gradients, or sizes do not fit.
 local function check(env, o)
-  learner.check_env(env, "cq.Learner.shac")
+  environment.check(env, "cq.Learner.shac")
   if type(env.window) ~= "function" then
     is.fail "cq.Learner.shac: env must be a cq.Env, or have its window, which gradients go through"
   end
