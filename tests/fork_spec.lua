@@ -13,11 +13,11 @@ after_each(function() process.remove(folder) end)
 local SCRIPT = [[
 package.path = "./?.lua;" .. package.path
 local cq, scene = require "cq", require "tests.scene"
-local robot = scene.robot()
+local robot, goal = scene.robot(), cq.option("goal", 0.4502)
 local run = cq.Experiment {
   world = scene.world(robot), steps = 8, observer = cq.Observer.centroid { groups = robot.groups },
   controller = cq.Controller.mlp { hidden = { 4 } },
-  objective = function(state) return (state:center(robot)[1] - 0.4502):square() * 1e6 end,
+  objective = function(state) return (state:center(robot)[1] - goal):square() * 1e6 end,
   optimizer = cq.Optimizer.adam { rate = cq.option("rate", 0.05) },
 }
 run:optimize { iterations = cq.option("iterations", 12), keep = cq.option("each", 4), on_iteration = function(i)
@@ -174,6 +174,24 @@ run:optimize { plan = cq.Plan { name = "two", starts = { count = 2, keep = 2, at
     result = resume(at "a", "--iterations", "13", "--fail", "0")
     assert.equal(0, result.code, result.err)
     assert.equal(13, #rows "a")
+  end)
+
+  it("warns of options that are others than before, in place and in a fork", function()
+    trained("a", "--iterations", "2", "--seed", "1")
+    -- Goes on up to an iteration with the same seed and these options; returns what is printed.
+    local function goes_on(iterations, ...)
+      local result = process.cqlua { at "script.lua", "--out", at "a", "--resume", "--iterations", iterations, ... }
+      assert.equal(0, result.code, result.err)
+      return result.err
+    end
+    local same = goes_on("3", "--seed", "1", "--threads", "1", "--goal", "0.45020", "--budget", "1", "--render", "no")
+    assert.is_nil(same:find("other options", 1, true), same)
+    has(goes_on("4", "--goal", "0.46"), "the run in " .. at "a" .. " goes on with other options: goal was 0.4502 and is "
+      .. "0.46, seed was 1 and is none; losses before and after, and the best of both, are of one objective only if")
+    has(goes_on "5", "goes on with other options: goal was 0.46 and is 0.4502;")
+    local result = resume(at "a", "--as", at "b", "--iterations", "6", "--goal", "0.47")
+    assert.equal(0, result.code, result.err)
+    has(result.err, "goes on with other options: goal was 0.4502 and is 0.47;")
   end)
 
   it("says what is wrong, and leaves the parent as it was", function()

@@ -177,13 +177,17 @@ if cq.option("saves", true) then
   function env.snapshot() return {} end
   function env.restore() end
 end
-local learner = cq.Learner.ppo { env = env, steps = 64, batch = 32, minibatches = 2, hidden = { 3 } }
+local learner = cq.Learner.ppo { env = env, steps = cq.option("steps", 64), batch = 32, minibatches = 2,
+  hidden = { 3 }, rate = cq.option("rate", 1e-3) }
 learner:train { folder = cq.option("folder", "none") ~= "none" and cq.option("folder", "") or nil }
 ]])
     local function run(...) return process.cqlua { path, "--out", folder .. "/out", ... } end
     local function exists(name) return host.kind(folder .. "/" .. name) ~= nil end
     local alone = run()
     assert.same({ 0, true }, { alone.code, exists "out/history.csv" })
+    -- it goes on with more steps, as learners may, and warns of other options that are changed
+    local longer = run("--resume", "--steps", "128", "--rate", "1e-4")
+    assert(longer.err:find("goes on with other options: rate was 0.001 and is 0.0001;", 1, true), longer.err)
     local other = run("--other", "--overwrite")
     assert.equal(0, other.code, other.err)
     assert(other.err:find("--out has another run of the script; nothing of it is written", 1, true), other.err)
@@ -194,7 +198,7 @@ learner:train { folder = cq.option("folder", "none") ~= "none" and cq.option("fo
     assert.equal(0, unsaved.code, unsaved.err)
     assert(unsaved.err:find("is not used, as the environment has no snapshot() and restore()", 1, true), unsaved.err)
     local refused = run("--saves", "no", "--folder", folder .. "/named")
-    assert(refused.err:find("own.lua:9: learner:train: folder: the environment has no snapshot()", 1, true), refused.err)
+    assert(refused.err:find("own.lua:10: learner:train: folder: the environment has no snapshot()", 1, true), refused.err)
     assert.is_false(exists "named")
     process.remove(folder)
   end)

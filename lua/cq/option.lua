@@ -62,7 +62,7 @@ option.declared = {
 
 ---@type table<string, string|true>          as typed, by name
 local given = {}
----@type table<string, any>                  asked for by the script, by name: its default
+---@type table<string, { default: any }>     asked for by the script, by name
 local asked = {}
 ---@type table<string, true?>                by name: that nobody asked for it was told
 local told = {}
@@ -130,7 +130,7 @@ function option.get(name, default, kind)
       return value
     end
   end
-  asked[name] = true
+  asked[name] = { default = default }
   local typed = given[name]
   if typed == nil then return default end
   if kind then
@@ -160,7 +160,7 @@ end
 ---@param name string
 ---@param typed string|true
 function option.set_silently(name, typed)
-  given[name], asked[name] = typed, true
+  given[name], asked[name] = typed, {}
 end
 
 ---@internal
@@ -177,6 +177,18 @@ function option.set_program(name, typed)
     end
   end
   return false
+end
+
+---@internal
+---The value of a script's option from its text on a command line. nil, where none was typed, gives its default if the
+---script has asked for it.
+---@param name string
+---@param typed string|true|nil
+---@return any
+function option.value(name, typed)
+  local default = asked[name] and asked[name].default
+  if typed == nil then return default end
+  return convert(typed, type(default))
 end
 
 ---@internal

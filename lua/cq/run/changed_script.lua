@@ -1,8 +1,10 @@
--- changed_script: a run that goes on with another script than it was begun with.
+-- changed_script: a run that goes on with another script, or with other options of it, than it was begun with.
 local atomic_file = require "cq.base.atomic_file"
 local message = require "cq.base.message"
+local option = require "cq.option"
 local read_file = require "cq.base.read_file"
 local script = require "cq.base.script"
+local signature = require "cq.run.signature"
 
 -- The first line in which two texts differ: its number, and the line of each.
 local function first_difference(before, now)
@@ -14,10 +16,37 @@ local function first_difference(before, now)
   end
 end
 
----Warns of each source of a run that has another text than before the run was resumed: an objective in it may be
----another one, and losses before and after are then two things. The earlier script is kept beside the new one.
+-- Options by which a script trains longer, or leaves other files, and which do not change what its losses mean.
+local of_no_loss = { iterations = true, budget = true, keep = true, render = true, from = true, resume = true }
+for _, declared in ipairs(option.declared) do of_no_loss[declared.name] = declared.name ~= "seed" end
+
+-- Warns of options of the script that have other values than before the run was resumed. options: those of its manifest
+-- until now. A learner may go on with more steps.
+local function compare_options(self, options)
+  local given = option.given()
+  given.seed = option.program.seed
+  local state, before, now = self.kept.optimizer, {}, {}
+  local is_learner = type(state) == "table" and state.updates_made
+  for _, list in ipairs { options, given } do
+    for name in pairs(list) do
+      if not of_no_loss[name] and not (is_learner and name == "steps") then
+        before[name] = signature.word(option.value(name, options[name]))
+        now[name] = signature.word(option.value(name, given[name]))
+      end
+    end
+  end
+  local changes = signature.changes(before, now)
+  if changes == "" then return end
+  message.warn("the run in %s goes on with other options: %s; losses before and after, and the best of both, are of one objective only if they do not change it",
+    self.folder, changes)
+end
+
+---Warns of each source of a run that has another text, and of options that have other values, than before the run was
+---resumed: its objective may be another one, and losses before and after are then two things. The earlier script is
+---kept beside the new one.
 ---@param self cq.Run     with script, the text of the script that runs
-return function(self)
+---@param options table<string, any>   of the run's manifest before it was resumed
+return function(self, options)
   -- Warns if a source has another text than when the run was begun; returns the earlier text then. path: of the run's
   -- copy of the source; now: its present text.
   local function compare(name, path, now)
@@ -31,4 +60,5 @@ return function(self)
   local before = compare("the script", self:path "script.lua", self.script)
   if before then atomic_file.write(self:path(("script-%d.lua"):format(self.done)), before, { durable = true }) end
   for name, bytes in pairs(script.sources()) do compare(name, self:path("sources/" .. name), bytes) end
+  compare_options(self, options)
 end

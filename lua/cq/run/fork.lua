@@ -123,8 +123,8 @@ function fork.make(parent, def)
     History.copy(parent .. "/history.csv", def.folder .. "/history.csv", state.iteration)
     tensor.save(def.folder .. "/optimizer.bin", state)
     tensor.save(def.folder .. "/params.bin", state.params)
-    local own = { parent = { folder = host.resolve(parent), iteration = state.iteration, set = set,
-      best = def.best ~= nil or nil } }
+    local own = { options = manifest.options, parent = { folder = host.resolve(parent), iteration = state.iteration,
+      set = set, best = def.best ~= nil or nil } }
     atomic_file.write(def.folder .. "/manifest.json", json.encode(own) .. "\n", { durable = true })
   end)
   if fine then return end
