@@ -194,6 +194,23 @@ run:optimize { plan = cq.Plan { name = "two", starts = { count = 2, keep = 2, at
     has(result.err, "goes on with other options: goal was 0.4502 and is 0.47;")
   end)
 
+  it("says what was changed in the script or its modules since the parent was made", function()
+    process.write(at "target.lua", "return 0.4502")
+    process.write(at "script.lua", (SCRIPT:gsub('cq.option%("goal", 0.4502%)', 'require "target"')))
+    assert.equal(0, process.cqlua({ at "script.lua", "--out", at "a" }).code)
+    local function fork(name)
+      local result = resume(at "a", "--at", "4", "--as", at(name))
+      assert.equal(0, result.code, result.err)
+      return result.err
+    end
+    assert.is_nil(fork("b"):find("was changed", 1, true))
+    process.write(at "target.lua", "return 0.46")
+    process.write(at "script.lua", (process.read(at "script.lua"):gsub("steps = 8", "steps = 4 + 4")))
+    has(fork "c", "the script was changed since iteration 4 of the run in " .. at "c" .. ': line 5 was "world = ',
+      "target.lua was changed since iteration 4 of the run in " .. at "c"
+        .. ': line 1 was "return 0.4502" and is "return 0.46"')
+  end)
+
   it("says what is wrong, and leaves the parent as it was", function()
     trained "a"
     local before = process.read(at "a/optimizer.bin")

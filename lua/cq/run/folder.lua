@@ -180,6 +180,20 @@ function folder.remove_stages(path, stays)
   os.remove(path .. "/stages")
 end
 
+---Copies files of the run in a folder to another folder, which is there.
+---@param path string
+---@param to string
+---@param picks? fun(name: string): boolean   which of its files, by their paths within the folder; all unless given
+function folder.copy(path, to, picks)
+  for _, name in ipairs(left_in(path)) do
+    if host.kind(path .. "/" .. name) == "file" and (not picks or picks(name)) then
+      local within = name:match "^(.*)/"
+      if within then folder.make(to .. "/" .. within) end
+      atomic_file.write(to .. "/" .. name, read_file(path .. "/" .. name), { durable = true })
+    end
+  end
+end
+
 ---Copies the files of a run into a subfolder, before the run is repeated from an earlier stage; the copy can be
 ---resumed too.
 ---@param path string
@@ -187,13 +201,7 @@ end
 function folder.keep_earlier(path)
   local kept = place.unused(path .. "/earlier-")
   folder.make(kept)
-  for _, name in ipairs(left_in(path)) do
-    if host.kind(path .. "/" .. name) == "file" then
-      local within = name:match "^(.*)/"
-      if within then folder.make(kept .. "/" .. within) end
-      atomic_file.write(kept .. "/" .. name, read_file(path .. "/" .. name), { durable = true })
-    end
-  end
+  folder.copy(path, kept)
   return kept
 end
 

@@ -98,8 +98,8 @@ local function check_target(folder, parent)
   end
 end
 
----Creates the folder of a fork, from which cqlua --resume continues: history, state, parameters, and a manifest that
----names the parent and the settings.
+---Creates the folder of a fork, from which cqlua --resume continues: history, state, parameters, script and modules of
+---the parent, and a manifest that names the parent and the settings.
 ---Errors: a folder that is no run, or of a newer program; an iteration that was not kept; a folder that has a run.
 ---@param parent string       folder of the run that is forked
 ---@param def cq.Fork.def
@@ -120,17 +120,16 @@ function fork.make(parent, def)
   check_target(def.folder, parent)
   folders.make(def.folder)
   local fine, problem = pcall(function()
+    local own = { options = manifest.options, sources = manifest.sources, parent = { folder = host.resolve(parent),
+      iteration = state.iteration, set = set, best = def.best ~= nil or nil } }
+    atomic_file.write(def.folder .. "/manifest.json", json.encode(own) .. "\n", { durable = true })
+    folders.copy(parent, def.folder, function(name) return name == "script.lua" or name:find "^sources/" ~= nil end)
     History.copy(parent .. "/history.csv", def.folder .. "/history.csv", state.iteration)
     tensor.save(def.folder .. "/optimizer.bin", state)
     tensor.save(def.folder .. "/params.bin", state.params)
-    local own = { options = manifest.options, parent = { folder = host.resolve(parent), iteration = state.iteration,
-      set = set, best = def.best ~= nil or nil } }
-    atomic_file.write(def.folder .. "/manifest.json", json.encode(own) .. "\n", { durable = true })
   end)
   if fine then return end
-  for _, name in ipairs { "history.csv", "optimizer.bin", "params.bin", "manifest.json" } do
-    os.remove(def.folder .. "/" .. name)
-  end
+  folders.remove_earlier(def.folder)
   error(problem, 0)
 end
 
