@@ -206,9 +206,16 @@ run:optimize { plan = cq.Plan { name = "two", starts = { count = 2, keep = 2, at
     assert.is_nil(fork("b"):find("was changed", 1, true))
     process.write(at "target.lua", "return 0.46")
     process.write(at "script.lua", (process.read(at "script.lua"):gsub("steps = 8", "steps = 4 + 4")))
-    has(fork "c", "the script was changed since iteration 4 of the run in " .. at "c" .. ': line 5 was "world = ',
+    local said = fork "c"
+    has(said, "the script was changed since iteration 4 of the run in " .. at "c" .. ': line 5 was "world = ',
       "target.lua was changed since iteration 4 of the run in " .. at "c"
         .. ': line 1 was "return 0.4502" and is "return 0.46"')
+    -- the script and its module are gone: as the run has kept them
+    os.remove(at "script.lua")
+    os.remove(at "target.lua")
+    assert.is_nil(fork("d"):find("was changed", 1, true))
+    assert.equal("return 0.4502", process.read(at "d/sources/target.lua"))
+    assert.same(rows "b", rows "d")
   end)
 
   it("says what is wrong, and leaves the parent as it was", function()

@@ -42,6 +42,13 @@ function script.require(path)
     text.suggestion(path, script.commands()))
 end
 
+---Lets require find Lua files in a folder from then on, after the library.
+---@param folder string
+function script.search(folder)
+  package.path = package.path:gsub("^(" .. ("[^;]*;"):rep(3) .. ")",
+    function(library) return library .. folder .. "/?.lua;" end)
+end
+
 ---Loads a script file, and makes it the current script, with the global `arg`; require finds Lua files beside it from
 ---then on. nil and a sentence where it is no Lua. A path that is no file ends the program.
 ---@param path string
@@ -50,10 +57,7 @@ end
 function script.load(path, words)
   if path ~= "-" then
     script.require(path)
-    -- its neighbours can be required, after the library
-    local folder = path:match "^(.*)/[^/]*$" or "."
-    package.path = package.path:gsub("^(" .. ("[^;]*;"):rep(3) .. ")",
-      function(library) return library .. folder .. "/?.lua;" end)
+    script.search(path:match "^(.*)/[^/]*$" or ".")           -- its neighbours can be required
   end
   local chunk, problem = loadfile(path ~= "-" and path or nil)
   if not chunk then return nil, problem end

@@ -7,6 +7,7 @@ local History = require "cq.run.history"
 local host = require "cq.host"
 local manifests = require "cq.run.manifest"
 local is = require "cq.base.schema"
+local script = require "cq.base.script"
 local json = require "cq.base.json"
 local tensor = require "cq.tensor"
 local text = require "cq.base.text"
@@ -161,27 +162,32 @@ local function without(arguments, names)
 end
 
 ---The arguments of a run's command line without --out, --resume, --overwrite, --from and the options of `more`, which
----follow the script instead. If the script is gone, the copy in the run's folder is used.
+---follow the script instead. If the script is gone, the copy in the run's folder is used, and require finds the copies of
+---its modules.
 ---@param manifest table      of the run
 ---@param parent string       its folder
 ---@param more string[]       options, "--name", "value"
 ---@param what string         the command that asks, for its errors
 ---@return string[]
 function fork.arguments(manifest, parent, more, what)
-  local names, script = { "out", "resume", "overwrite", "from" }, manifest.script
-  if type(manifest.arguments) ~= "table" or type(script) ~= "string" or script == "-" then
+  local names, path = { "out", "resume", "overwrite", "from" }, manifest.script
+  if type(manifest.arguments) ~= "table" or type(path) ~= "string" or path == "-" then
     is.fail("%s: %s does not say by which script it was made", what, parent)
   end
   for _, word in ipairs(more) do names[#names + 1] = word:match "^%-%-([%w_-]+)" end
   local out = {}
   for _, word in ipairs(without(manifest.arguments, names)) do
     out[#out + 1] = word
-    if word == script and not out.found then
-      out.found, out[#out] = true, host.kind(script) and script or parent .. "/script.lua"
+    if word == path and not out.found then
+      out.found = true
+      if not host.kind(path) then
+        out[#out] = parent .. "/script.lua"
+        script.search(parent .. "/sources")
+      end
       for _, extra in ipairs(more) do out[#out + 1] = extra end
     end
   end
-  if not out.found then is.fail("%s: the command of %s does not name its script, %s", what, parent, script) end
+  if not out.found then is.fail("%s: the command of %s does not name its script, %s", what, parent, path) end
   return out
 end
 
