@@ -226,6 +226,7 @@ run:optimize { plan = cq.Plan { name = "two", starts = { count = 2, keep = 2, at
       has(result.err, ...)
     end
     says(resume(at "a", "--at", "5", "--as", at "b"), "has kept no iteration 5; it has 4, 8 and 12, its last\n")
+    says(resume(at "a", "--out", at "b"), "resume goes on in the folder of its run, or with --as DIR in that of a fork")
     says(resume(at "a", "--at", "4"), "a fork needs a folder of its own: --as DIR")
     says(resume(at "a", "--at", "4", "--as", at "a"), "has a run already; give --as another folder")
     says(resume(folder, "--as", at "b"), "is no folder of a run: it lacks manifest.json; it has a, script.lua")
@@ -261,6 +262,16 @@ run:optimize { plan = cq.Plan { name = "two", starts = { count = 2, keep = 2, at
       end
     end
     assert.equal(before, process.read(at "a/optimizer.bin"))
+    -- a loop of one's own has no optimizer that the program knows
+    local own = process.write(at "own.lua", [[
+local run = require("cq.run").open { iterations = 1 }
+run:record { loss = 1 }
+run:finish({}, { kind = "adam" })
+]])
+    assert.equal(0, process.cqlua({ own, "--out", at "e" }).code)
+    says(resume(at "e", "--set", "optimizer.rate=10", "--as", at "f"), "--set is for runs of run:optimize; " .. at "e"
+      .. " is another")
+    assert.is_nil(host.kind(at "f"))
   end)
 
   it("refuses one of several runs of a script", function()

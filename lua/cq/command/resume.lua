@@ -50,6 +50,10 @@ return {
   run = function(options, words)
     if #words ~= 1 then scripts.misuse("resume takes the folder of one run, got %s", #words == 0 and "none" or
       table.concat(words, " ")) end
+    if option.program.out then
+      scripts.misuse("resume goes on in the folder of its run, or with --as DIR in that of a fork; it takes no --out, got %s",
+        option.program.out)
+    end
     local parent = words[1]:gsub("(.)/+$", "%1")
     local is_fork = options.at or options.set or options.best or options.as
     if is_fork and not options.as then scripts.misuse "a fork needs a folder of its own: --as DIR" end

@@ -50,13 +50,20 @@ local function clear_moments(made, parent)
   for name in pairs(made.moments) do made.moments[name] = {} end
 end
 
--- Sets all starts (of a multi-start plan) in a saved state back to their best parameters, in place, and clears their
--- optimizers' moments. For --best. Errors: a run without a plan.
-local function go_back(state, parent)
+-- The starts (of a multi-start plan) in a saved state. option: that asks for them, for the error. Errors: a run without
+-- a plan.
+local function starts_of(state, parent, option)
   local starts = type(state.optimizer) == "table" and state.optimizer.starts
   if type(starts) ~= "table" then
-    is.fail("cqlua resume: --best is for runs of run:optimize; %s is another", parent)
+    is.fail("cqlua resume: %s is for runs of run:optimize; %s is another", option, parent)
   end
+  return starts
+end
+
+-- Sets all starts in a saved state back to their best parameters, in place, and clears their optimizers' moments. For
+-- --best. Errors: a run without a plan.
+local function go_back(state, parent)
+  local starts = starts_of(state, parent, "--best")
   local least = math.huge
   for _, start in ipairs(starts) do
     if start.best and start.params then
@@ -101,7 +108,8 @@ end
 
 ---Creates the folder of a fork, from which cqlua --resume continues: history, state, parameters, script and modules of
 ---the parent, and a manifest that names the parent and the settings.
----Errors: a folder that is no run, or of a newer program; an iteration that was not kept; a folder that has a run.
+---Errors: a folder that is no run, or of a newer program; an iteration that was not kept; settings or --best for a run
+---that is none of run:optimize; a folder that has a run.
 ---@param parent string       folder of the run that is forked
 ---@param def cq.Fork.def
 function fork.make(parent, def)
@@ -109,9 +117,7 @@ function fork.make(parent, def)
   local state = state_of(parent, def.at)
   local set, asked = {}, {}
   for name, value in pairs(def.set) do asked[name] = value end
-  if next(def.set) and type(state.optimizer) == "table" and state.optimizer.updates_made then
-    is.fail("cqlua resume: --set is for runs of run:optimize; %s is of a learner", parent)
-  end
+  if next(def.set) then starts_of(state, parent, "--set") end
   if def.best then
     go_back(state, parent)
     asked["optimizer.rate"] = asked["optimizer.rate"] or "x" .. text.number(def.best)
