@@ -276,8 +276,12 @@ learner:train { folder = cq.option("folder", "none") ~= "none" and cq.option("fo
       said)
   end)
 
-  it("refuses what it cannot divide", function()
+  it("refuses what it cannot divide, and a policy that no controller can be", function()
     local env = regulator.env(16)
+    for _, kind in ipairs { "ppo", "shac" } do
+      assert.equal(("cq.Learner.%s: hidden must be a list of whole numbers at least 1, got an empty table"):format(kind),
+        sentence(function() cq.Learner[kind] { env = env, steps = 1e4, hidden = {} } end))
+    end
     assert.equal("cq.Learner.ppo: batch is 100, no multiple of the 16 scenes of the environment",
       sentence(function() cq.Learner.ppo { env = env, steps = 1000, batch = 100 } end))
     assert.equal("cq.Learner.ppo: batch is 176, which 32 minibatches do not divide",

@@ -171,7 +171,7 @@ local share = { min = 0, max = 1 }
 local spec = is.define("cq.Learner.ppo", {
   env = is.table(), steps = is.integer { min = 1 }, batch = is.integer { min = 2, default = 2048 },
   minibatches = is.integer { min = 1, default = 32 }, epochs = is.integer { min = 1, default = 10 },
-  hidden = is.list(is.integer { min = 1 }, { default = { 64, 64 } }),
+  hidden = is.vector { integer = true, min = 1, default = { 64, 64 } },
   rate = is.number { above = 0, default = 3e-4 },
   gamma = is.number { min = share.min, max = share.max, default = 0.99 },
   lambda = is.number { min = share.min, max = share.max, default = 0.95 },

@@ -102,7 +102,7 @@ end
 
 local spec = is.define("cq.Learner.shac", {
   env = is.table(), steps = is.integer { min = 1 }, horizon = is.integer { min = 1, default = 32 },
-  hidden = is.list(is.integer { min = 1 }, { default = { 128, 64, 32 } }),
+  hidden = is.vector { integer = true, min = 1, default = { 128, 64, 32 } },
   rate = is.number { above = 0, default = 2e-3 }, deviation = is.number { min = 0, default = 0.37 },
   gamma = is.number { min = 0, max = 1, default = 0.99 }, lambda = is.number { min = 0, max = 1, default = 0.95 },
   critic_hidden = is.list(is.integer { min = 1 }, { default = { 64, 64 } }),
