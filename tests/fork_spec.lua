@@ -274,6 +274,27 @@ run:finish({}, { kind = "adam" })
     assert.is_nil(host.kind(at "f"))
   end)
 
+  it("says of a trial how its study repeats it", function()
+    local study = process.write(at "s.lua", [[
+local cq = require "cq"
+return cq.Study { name = "s", sampler = "grid", grid = { a = { 1, 2 } }, run = function(point)
+  local run = cq.Run.open { iterations = 1 }
+  run:record { loss = point.a }
+  run:finish({}, {})
+  return { loss = point.a }
+end }
+]])
+    local made = process.cqlua { "study", "run", study, "--out", at "s" }
+    assert.equal(0, made.code, made.err)
+    local trial = at "s/trials/000002"
+    for name, words in pairs { resume = { "--as", at "b" }, robust = {} } do
+      local result = process.cqlua { name, trial, unpack(words) }
+      assert.equal(1, result.code)
+      has(result.err, ("cqlua %s: %s is a trial of a study; cqlua study rerun %s 2 tries it once more"):format(name, trial,
+        study))
+    end
+  end)
+
   it("refuses one of several runs of a script", function()
     process.write(at "script.lua", (SCRIPT:gsub("keep = ", 'name = "one", keep = ')))
     local result = process.cqlua { at "script.lua", "--out", at "a" }

@@ -167,15 +167,24 @@ local function without(arguments, names)
   return out
 end
 
+-- Raises an error if a folder is that of a trial of a study, which was made by no command line of its own.
+local function refuse_trial(folder, manifest, what)
+  if not host.kind(folder .. "/trial.json") then return end
+  local number = tonumber(folder:match "(%d+)$")
+  is.fail("%s: %s is a trial of a study; cqlua study rerun %s %s tries it once more", what, folder,
+    manifest.script or "SCRIPT", number or "N")
+end
+
 ---The arguments of a run's command line without --out, --resume, --overwrite, --from and the options of `more`, which
----follow the script instead. If the script is gone, the copy in the run's folder is used, and require finds the copies of
----its modules.
+---follow the script instead. If the script is gone, the copy in the run's folder is used, and require finds the copies
+---of its modules. Errors: a trial of a study; a run without a script.
 ---@param manifest table      of the run
 ---@param parent string       its folder
 ---@param more string[]       options, "--name", "value"
 ---@param what string         the command that asks, for its errors
 ---@return string[]
 function fork.arguments(manifest, parent, more, what)
+  refuse_trial(parent, manifest, what)
   local names, path = { "out", "resume", "overwrite", "from" }, manifest.script
   if type(manifest.arguments) ~= "table" or type(path) ~= "string" or path == "-" then
     is.fail("%s: %s does not say by which script it was made", what, parent)
