@@ -229,8 +229,27 @@ describe("env:window", function()
     assert.is_true(other:restore(env:snapshot()):equal(env.observation))
     assert.equal("env:restore: the snapshot has 3 scenes, this environment 2",
       sentence(function() two:restore(saved) end))
-    assert.equal("env:restore: needs what env:snapshot() gave, got an empty table",
-      sentence(function() two:restore {} end))
+    -- fields that were changed
+    local function says(words, name, value)
+      local changed = env:snapshot()
+      changed[name] = value
+      assert.equal("env:restore: needs what env:snapshot() gave: " .. words,
+        sentence(function() two:restore(changed) end))
+    end
+    assert.equal("env:restore: needs what env:snapshot() gave: it must be a table, got a cq.Env",
+      sentence(function() two:restore(env) end))
+    says("failures must be a whole number at least 0, got nil", "failures", nil)
+    says("step must be at least 1, the count of actions, got 0", "step", 0)
+    says("returned must be a tensor, got nil", "returned", nil)
+    says("length must be {2}, got {2, 1}", "length", T.zeros { 2, 1 })
+    for _, length in ipairs { { 2, 1 }, { 1, -1 }, { 1, 0.5 } } do
+      says("length must be of whole numbers, the greatest of them 1, the count of actions", "length", T.tensor(length))
+    end
+    says("length must be of whole numbers, the greatest of them 0, the count of actions", "actions", nil)
+    says("actions must be {1, 2, 2}, got {1, 3, 2}", "actions", T.zeros { 1, 3, 2 })
+    says("actions must lie within -1 and 1", "actions", T.zeros { 1, 2, 2 } / 0)
+    says("observation must be {2, 8}, got {1}", "observation", T.zeros { 1 })
+    says("random of scene 2: it must be a table, got nil", "random", { { seed = 1, position = 0 } })
   end)
 end)
 

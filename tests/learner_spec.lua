@@ -161,6 +161,20 @@ describe("PPO", function()
     more:train { folder = folder .. "a", resume = true }
     assert.same({ 4, 4, 64 }, { more.updates_made, #more.history, more.steps_made })
 
+    -- fields of a state that were changed
+    local function damaged(words, change)
+      local state = more:state()
+      change(state)
+      assert.equal("learner:restore: the state is damaged: " .. words,
+        sentence(function() small({ steps = 64 }):restore(state) end))
+    end
+    damaged("updates_made must be a whole number at least 0, got nil", function(s) s.updates_made = nil end)
+    damaged("steps_made must be a whole number at least 0, got -1", function(s) s.steps_made = -1 end)
+    damaged("kept.seen must be a tensor {2, 8}, got nil", function(s) s.kept.seen = nil end)
+    damaged("kept.discounted must be a tensor {2}, got {3}", function(s) s.kept.discounted = T.zeros { 3 } end)
+    damaged("parts.observations must be a table, got nil", function(s) s.parts.observations = nil end)
+    damaged("running means: mean must be {8}, got {3}", function(s) s.parts.observations.mean = T.zeros { 3 } end)
+
     T.save(folder .. "a/optimizer.bin", { iteration = 2, params = {}, optimizer = { kind = "adam" } })
     manifest, history = read "manifest.json", read "history.csv"
     refused("a/optimizer.bin has no state of a learner, and needs one from learner:state()", small())

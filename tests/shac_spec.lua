@@ -119,6 +119,10 @@ describe("SHAC", function()
     part:train { folder = folder, on_update = function() return part.updates_made == 2 end }
     rest:train { folder = folder, resume = true }
     scratch.close()
+    local state = rest:state()
+    state.parts.critic.target.value_b1 = nil
+    assert.equal("learner:restore: the state is damaged: critic: target.value_b1 must be a tensor {3}",
+      sentence(function() make():restore(state) end))
     equal(whole.params, rest.params)
     equal(whole.critic.target, rest.critic.target)
     assert.equal(whole.history[3].loss, rest.history[3].loss)

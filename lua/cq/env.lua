@@ -297,7 +297,7 @@ end
 
 ---Continues the episodes of a snapshot, in an environment that was made with the same fields as the one that gave it.
 ---Simulates the control steps of those episodes again, at most `steps` of them.
----Errors: a table that is no snapshot; another number of scenes or actions.
+---Errors: a table that is no snapshot; another number of scenes, observations or actions.
 ---@param saved table          from env:snapshot
 ---@return cq.Tensor observation     {scenes, numbers}
 function Env:restore(saved)

@@ -5,8 +5,10 @@ local is = require "cq.base.schema"
 local message = require "cq.base.message"
 local random = require "cq.random"
 local states = require "cq.state"
+local tables = require "cq.base.tables"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
+local shape_text = require("cq.tensor.class").shape_text
 
 local snapshot = {}
 
@@ -45,19 +47,51 @@ function snapshot.of(self)
     actions = #self.acted > 0 and T.stack(self.acted, 1) or nil }
 end
 
--- Raises an error if `saved` is no snapshot, or one of another number of scenes or actions.
-local function check(self, saved)
-  if type(saved) ~= "table" or not T.is_tensor(saved.length) or type(saved.random) ~= "table" then
-    is.fail("env:restore: needs what env:snapshot() gave, got %s", text.describe(saved))
+local saved_fields = {
+  random = is.list(is.table()), length = is.tensor(), returned = is.tensor(), failures = is.integer { min = 0 },
+  step = is.integer { min = 0 }, observation = is.tensor(), actions = is.tensor { optional = true },
+}
+local of_random = { seed = is.integer { min = 0 }, position = is.integer { min = 0 } }
+
+-- Why tensors, steps or random numbers of a snapshot do not fit each other or the environment, in words; nil if they
+-- do.
+local function mismatch(self, saved)
+  local scenes, signals = self.scenes, self.action_space.shape[1]
+  local count = saved.actions and saved.actions.rank > 0 and saved.actions:size(1) or 0
+  local shapes = { length = { scenes }, returned = { scenes }, actions = { count, scenes, signals },
+    observation = { scenes, self.observation_space.shape[1] } }
+  for _, name in ipairs(tables.names(shapes)) do
+    local got = saved[name] and shape_text(saved[name]:shape())
+    if got and got ~= shape_text(shapes[name]) then
+      return ("%s must be %s, got %s"):format(name, shape_text(shapes[name]), got)
+    end
   end
-  if saved.length.count ~= self.scenes then
+  local actions, length = saved.actions, saved.length
+  if actions and not (actions:finite() and actions:abs():max():item() <= 1) then
+    return "actions must lie within -1 and 1"
+  end
+  if not length:equal(length:floor():maximum(0)) or length:max():item() ~= count then
+    return ("length must be of whole numbers, the greatest of them %d, the count of actions"):format(count)
+  end
+  if saved.step < count then
+    return ("step must be at least %d, the count of actions, got %d"):format(count, saved.step)
+  end
+  for scene = 1, scenes do
+    local problem = is.problem(of_random, saved.random[scene])
+    if problem then return ("random of scene %d: %s"):format(scene, problem) end
+  end
+end
+
+-- Raises an error if `saved` is no snapshot, or one of another environment.
+local function check(self, saved)
+  local problem = text.class_of(saved) and "it must be a table, got " .. text.describe(saved)
+    or is.problem(saved_fields, saved)
+  if not problem and saved.length.count ~= self.scenes then
     is.fail("env:restore: the snapshot has %s, this environment %d", text.count(saved.length.count, "scene"),
       self.scenes)
   end
-  if saved.actions and saved.actions:size(3) ~= self.action_space.shape[1] then
-    is.fail("env:restore: the snapshot has %s a scene, this environment %d",
-      text.count(saved.actions:size(3), "action"), self.action_space.shape[1])
-  end
+  problem = problem or mismatch(self, saved)
+  if problem then is.fail("env:restore: needs what env:snapshot() gave: %s", problem) end
 end
 
 -- Simulates the last `count` control steps again, with the actions of a snapshot: those since the longest running
@@ -100,12 +134,13 @@ end
 
 ---Brings an environment to the point of a snapshot: draws its episodes again, and simulates their control steps again.
 ---Warns if the observation is not the saved one to the last bit.
----Errors: no snapshot; another number of scenes or actions.
+---Errors: no snapshot; one of another number of scenes, observations or actions.
 ---@param self cq.Env
 ---@param saved table             of snapshot.of
 ---@param observe fun(self: cq.Env, state: cq.State): cq.Tensor
 function snapshot.restore(self, saved, observe)
   check(self, saved)
+  self.ready = false
   self.random, self.variants, self.goal_rows = {}, {}, {}
   self.length, self.returned = saved.length:totable(), saved.returned:totable()
   for scene = 1, self.scenes do

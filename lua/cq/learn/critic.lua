@@ -1,8 +1,10 @@
 -- critic: a network that learns the value of observations by TD(lambda), with a copy that follows it slowly.
+local is = require "cq.base.schema"
 local learner = require "cq.learn.learner"
 local network = require "cq.learn.network"
 local optimizer = require "cq.optimizer"
 local T = require "cq.tensor"
+local shape_text = require("cq.tensor.class").shape_text
 
 ---@class cq.Critic
 ---@field params table<string, cq.Tensor>   what is trained
@@ -86,9 +88,19 @@ function Critic:state()
     optimizer = self.optimizer:state() }
 end
 
----Goes on from a saved state. Errors: other names or shapes of the weights.
+local fields = { params = is.table(), target = is.table(), optimizer = is.table() }
+
+---Goes on from a saved state. Errors: no such state; other names or shapes of the weights.
 ---@param state table             of Critic:state
 function Critic:restore(state)
+  local problem = is.problem(fields, state)
+  for name, tensor in pairs(self.params) do
+    local target = not problem and state.target[name]
+    if not problem and not (T.is_tensor(target) and shape_text(target:shape()) == shape_text(tensor:shape())) then
+      problem = ("target.%s must be a tensor %s"):format(name, shape_text(tensor:shape()))
+    end
+  end
+  if problem then is.fail("learner:restore: the state is damaged: critic: %s", problem) end
   T.leaves.load(self.params, state.params, "learner:restore")
   self.target = T.leaves.snapshot(state.target)
   self.optimizer:restore(state.optimizer)

@@ -21,6 +21,7 @@ local signature = require "cq.run.signature"
 local tables = require "cq.base.tables"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
+local shape_text = require("cq.tensor.class").shape_text
 local C, tape = engine.C, T.tape
 
 ---@class cq.Learner
@@ -170,6 +171,37 @@ local function signature_of(self)
   return { problem = problem, manner = manner }
 end
 
+-- Raises an error if what a learner needs to go on cannot be saved.
+local function check_snapshot(self, what)
+  if not self.env.snapshot then
+    is.fail("%s: the environment has no snapshot() and restore(), which cq.Env has", what)
+  end
+end
+
+local state_fields = {
+  updates_made = is.integer { min = 0 }, steps_made = is.integer { min = 0 }, params = is.table(), kept = is.table(),
+  env = is.table { optional = true },
+}
+
+-- Which field of a state of this kind of learner is missing or of another kind, in words; nil if none is.
+local function damage_of(self, state)
+  local problem = is.problem(state_fields, state)
+  for _, name in ipairs(self.kept) do
+    local wanted, value = shape_text(self[name]:shape()), not problem and state.kept[name]
+    local got = T.is_tensor(value) and shape_text(value:shape()) or text.describe(value or nil)
+    if not problem and got ~= wanted then
+      problem = ("kept.%s must be a tensor %s, got %s"):format(name, wanted, got)
+    end
+  end
+  for _, name in ipairs(self.parts) do
+    local value = state.parts[name]
+    if not problem and self[name] and type(value) ~= "table" then
+      problem = ("parts.%s must be a table, got %s"):format(name, text.describe(value))
+    end
+  end
+  return problem
+end
+
 -- Raises an error if a value is no state of such a learner, or of one with another problem; warns where its manner
 -- differs (signature_of). what: the calling function; whose: the state in words, for errors.
 local function check_state(self, state, what, whose)
@@ -180,13 +212,9 @@ local function check_state(self, state, what, whose)
     is.fail("%s: the state is of cq.Learner.%s, this is cq.Learner.%s", what, tostring(state.kind), self.kind)
   end
   signature.check(state.signature, signature_of(self), what)
-end
-
--- Raises an error if what a learner needs to go on cannot be saved.
-local function check_snapshot(self, what)
-  if not self.env.snapshot then
-    is.fail("%s: the environment has no snapshot() and restore(), which cq.Env has", what)
-  end
+  local damage = damage_of(self, state)
+  if damage then is.fail("%s: the state is damaged: %s", what, damage) end
+  if state.env then check_snapshot(self, what) end
 end
 
 ---All that is needed to go on later, bit for bit, as a table for cq.save: parameters, moments of the optimizers,

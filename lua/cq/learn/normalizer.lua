@@ -1,6 +1,8 @@
 -- normalizer: running mean and variance of rows of numbers (Chan, Golub and LeVeque 1979), by which observations and
 -- rewards are scaled while they are learned from.
+local is = require "cq.base.schema"
 local T = require "cq.tensor"
+local shape_text = require("cq.tensor.class").shape_text
 
 ---@class cq.Normalizer
 ---@field mean cq.Tensor       {width}
@@ -54,8 +56,19 @@ end
 ---@return { mean: cq.Tensor, variance: cq.Tensor, count: number }
 function Normalizer:state() return { mean = self.mean, variance = self.variance, count = self.count } end
 
----Takes over saved mean, variance and count, without copying them.
+local fields = { mean = is.tensor(), variance = is.tensor(), count = is.number { above = 0 } }
+
+---Takes over saved mean, variance and count, without copying them. Errors: no such state; another number of columns.
 ---@param state { mean: cq.Tensor, variance: cq.Tensor, count: number }
-function Normalizer:restore(state) self.mean, self.variance, self.count = state.mean, state.variance, state.count end
+function Normalizer:restore(state)
+  local problem = is.problem(fields, state)
+  local wanted = shape_text(self.mean:shape())
+  for _, name in ipairs { "mean", "variance" } do
+    local got = not problem and shape_text(state[name]:shape())
+    if got and got ~= wanted then problem = ("%s must be %s, got %s"):format(name, wanted, got) end
+  end
+  if problem then is.fail("learner:restore: the state is damaged: running means: %s", problem) end
+  self.mean, self.variance, self.count = state.mean, state.variance, state.count
+end
 
 return normalizer
