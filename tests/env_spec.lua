@@ -227,6 +227,19 @@ describe("env:window", function()
     wrong = false
     env:step(actions(2))
     assert.is_true(other:restore(env:snapshot()):equal(env.observation))
+    -- an error of the user's reset ends all episodes
+    local draws = 0
+    local late = make { steps = 2, reset = function()
+      draws = draws + 1
+      if draws == 6 then error "no body" end
+    end }
+    late:reset()
+    late:step(actions(1))
+    assert.matches("no body", sentence(function() late:step(actions(1)) end))
+    assert.equal("env:step: the scenes have not begun; call env:reset() first",
+      sentence(function() late:step(actions(1)) end))
+    late:reset()
+    assert.same({ 1, 1 }, select(5, late:step(actions(1))).episode_length:totable())
     assert.equal("env:restore: the snapshot has 3 scenes, this environment 2",
       sentence(function() two:restore(saved) end))
     -- fields that were changed

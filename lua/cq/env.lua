@@ -91,8 +91,10 @@ local function forget(state, recorded)
 end
 
 -- Begins new episodes in the scenes whose entry in `map` is 0, or in all without a map; the others keep their present
--- `state`. Sets self.state and self.observation, and returns the observation {scenes, numbers}.
+-- `state`. Sets self.state and self.observation, and returns the observation {scenes, numbers}. An error, as one of the
+-- user's reset, leaves scenes without an episode: only env:reset begins them.
 local function begin(self, state, map)
+  self.ready = false
   for scene = 1, self.scenes do
     if not map or map[scene] == 0 then
       fields.draw(self, scene)
@@ -105,6 +107,7 @@ local function begin(self, state, map)
   forget(state, tape.recording())
   self.state = roll.state
   self.observation = observe(self, self.state)
+  self.ready = true
   return self.observation
 end
 
@@ -123,9 +126,7 @@ function Env:reset(options)
     for scene = 1, self.scenes do self.random[scene] = random { seed = (def.seed or 0) * 65536 + scene } end
   end
   self.variants, self.goal_rows, self.length, self.returned, self.acted = {}, {}, {}, {}, {}
-  local z = begin(self, nil, nil)
-  self.ready = true
-  return z
+  return begin(self, nil, nil)
 end
 
 -- ---- steps ----------------------------------------------------------------------------------------------------------
