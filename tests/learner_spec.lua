@@ -9,8 +9,10 @@ local scene = require "tests.scene"
 local scratch = require "tests.scratch"
 local spread = require "tests.spread"
 local process = require "tests.process"
-local sentence = require("tests.sentence").of
+local sentence_of = require "tests.sentence"
 local tables = require "cq.base.tables"
+
+local sentence = sentence_of.of
 
 -- scenes of a simulation that end at different times
 local function small_env()
@@ -267,7 +269,10 @@ learner:train { folder = cq.option("folder", "none") ~= "none" and cq.option("fo
     assert.is_nil(of_goals.result)
     assert.matches("the controller takes 9 observations, and its observer gives 8; where goals stand behind them, give",
       sentence(function() of_goals.controller:export(scratched .. "/goals.h") end))
+    sentence_of.refuses(function() of_goals:rollout() end, "saved:rollout: the policy of " .. scratched
+      .. "/goals/saved.bin takes the goal of its scene, 1 number, behind the observation; give observer = a function of")
     local function own(state) return cq.concat({ observer:observe(state), cq.zeros { 1 } }, -1) end
+    assert.equal(3, of_goals:rollout({ observer = own }).state.step)
     of_goals.controller:export(scratched .. "/goals.h", { observer = own })
     assert.matches("float observation%[9%]", process.read(scratched .. "/goals.h"))
     -- an environment of the script's own: the policy alone

@@ -169,6 +169,7 @@ describe("a run that was saved", function()
     local _, own = trained { controller = function() return T.zeros { 2 } end,
       trainable = { young = { min = 1, max = 20, init = 9 } } }
     says(sentence(function() return own.controller end), "its controller is the script's own (")
+    says(tostring(own), "; controller the script's own, of 2 signals }")
     local pushed = scene.robot { actuators = { { particles = "foot", signals = 2,
       force = function(_, u, x) return 1e-3 * u:reshape { 1, 2 } * T.ones(x:shape()) end } } }
     local _, forced = trained(nil, pushed)

@@ -112,12 +112,18 @@ end
 -- ---- using it -------------------------------------------------------------------------------------------------------
 
 ---The rollout that was trained, in its own world, which the first call makes. Its steps, observer, controller and
----weight hold unless fields, those of world:rollout, say others.
+---weight hold unless fields, those of world:rollout, say others. Errors: a learner's policy that takes goals, without an
+---observer that appends them.
 ---@param fields? world.rollout.def
 ---@return cq.Rollout
 function Saved:rollout(fields)
   local all = { steps = self.steps, observer = self.observer, controller = self.controller, weight = self.data.weight }
   for name, value in pairs(fields or {}) do all[name] = value end
+  local goals = self.data.goals or 0
+  if goals > 0 and all.controller == self.controller and all.observer == self.observer then
+    is.fail("saved:rollout: the policy of %s takes the goal of its scene, %s, behind the observation; give "
+      .. "observer = a function of the state that appends the goal", self.path, text.count(goals, "number"))
+  end
   self.made_world = self.made_world or require "cq.world"(self.world)
   return self.made_world:rollout(all)
 end
@@ -143,7 +149,7 @@ end
 
 local file_fields = {
   format = is.one_of { runs.format }, version = is.integer { min = 0 }, parameters = is.table(),
-  result = is.table { optional = true }, origin = is.table { optional = true },
+  result = is.table { optional = true }, origin = is.table { optional = true }, goals = is.integer { optional = true },
   world = is.table { optional = true }, robots = is.table { optional = true }, stage = is.table { optional = true },
   controller = is.table { optional = true },
 }
@@ -173,7 +179,7 @@ local function describe(self, data)
   self.duration = data.world and data.steps * data.world.fields.dt
   if not controller then return end
   local words = policy.words(controller)
-  self.words = ("%s, of %s"):format(words, text.count(#(controller.signals or {}), "signal"))
+  self.words = words .. (controller.signals and ", of " .. text.count(#controller.signals, "signal") or "")
   local parts = controller.kind == "sum" and controller.fields.parts or { controller }
   for name, part in pairs(parts) do
     local params = data.parameters.controller

@@ -102,7 +102,7 @@ end
 -- ---- controllers ----------------------------------------------------------------------------------------------------
 
 ---A controller as a table that can be saved, { kind, signals, fields }, for pulses with u, their signals; { kind =
----"own", where } for one that the user wrote; nil for none.
+---"own", where, signals } for one that the user wrote; nil for none.
 ---@param controller cq.Controller?
 ---@param signals string[]      names of the signals that it gives
 ---@return table?
@@ -114,7 +114,9 @@ function policy.controller_data(controller, signals)
     return { kind = "open_loop", signals = plain.copy(signals), fields = { hold = 1 },
       u = controller.loop.params.u:detach() }
   end
-  if not rawget(controllers, family) or rawget(controller, "act") then return own(controller, "act") end
+  if not rawget(controllers, family) or rawget(controller, "act") then
+    return tables.merged(own(controller, "act"), { signals = plain.copy(signals) })
+  end
   if family == "sum" then
     local parts = {}
     for name, part in pairs(controller.parts) do parts[name] = policy.controller_data(part, signals) end

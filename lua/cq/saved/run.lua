@@ -122,8 +122,8 @@ function run.write(folder, best, experiment)
   write(folder, run.name, out)
 end
 
----Writes saved.bin of a learner's run: its policy without noise and its last mean reward, with world, robots and
----observer if its environment is a cq.Env. Does nothing on ranks but the first.
+---Writes saved.bin of a learner's run: its policy without noise and its last mean reward; if its environment is a
+---cq.Env, world, robots, observer and the count of numbers in a scene's goal too. Does nothing on ranks but the first.
 ---@param folder cq.Run
 ---@param learner cq.Learner
 ---@param reward? number        mean of the last update; nil where its row is not in the history
@@ -135,7 +135,7 @@ function run.write_learned(folder, learner, reward)
   local world = text.is_instance(env, "cq.Env") and env.world
   if world then
     out.steps, out.robots, out.world = env.steps, of_robots(world, world.robots[1]), worlds.data(world, env.steps, {})
-    out.observer = policy.observer_data(env.observer, world.robots)
+    out.observer, out.goals = policy.observer_data(env.observer, world.robots), env.goal_size
   end
   out.controller = policy.controller_data(controller, world and controllers.signals_of(world) or nil)
   write(folder, run.name, out)
