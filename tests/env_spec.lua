@@ -62,6 +62,14 @@ describe("an environment", function()
     assert.equal(1, info.episode_length:get(1))
   end)
 
+  it("terminates scenes by a list of booleans too, from the largest seed on", function()
+    local env = make { terminate = function() return { false, true } end }
+    env:reset { seed = 2 ^ 32 }
+    assert.same({ 0, 1 }, select(3, env:step(actions(1))):totable())
+    assert.matches("env:reset: seed must be a whole number at least 0 and at most 4294967296, got 8589934592",
+      sentence(function() env:reset { seed = 2 ^ 33 } end))
+  end)
+
   it("draws variants and goals of each scene, the same by the same seed", function()
     local function fresh()
       local world = scene.world(scene.robot())
@@ -282,6 +290,10 @@ describe("what an environment refuses", function()
     wrong:reset()
     assert.equal("cq.Env: reward must give {2}, one number a scene, got one number",
       sentence(function() wrong:step(actions(1)) end):gsub("{}", "one number"))
+    wrong = make { terminate = function() return true end }
+    wrong:reset()
+    assert.equal("cq.Env: terminate must give {2}, one number a scene, got {}",
+      sentence(function() wrong:step(actions(1)) end))
     local worse = make { terminate = function() return T.zeros { 2 } / 0 * 0 end }
     worse:reset()
     assert.equal("cq.Env: terminate must be finite, got nan in scene 1",

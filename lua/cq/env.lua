@@ -111,7 +111,7 @@ local function begin(self, state, map)
   return self.observation
 end
 
-local reset_spec = is.define("env:reset", { seed = is.integer { min = 0, max = 2 ^ 31, optional = true } })
+local reset_spec = is.define("env:reset", { seed = is.integer { min = 0, max = 2 ^ 32, optional = true } })
 
 ---@class env.reset.def
 ---@field seed? integer     of what reset draws in each scene; the first time 0, later the numbers go on, unless given
@@ -164,10 +164,19 @@ local function advance(self, u)
   end
 end
 
+-- A number for true and false, and a list of these for a list with them; any other value as it is.
+local function without_booleans(value)
+  if type(value) == "boolean" then return value and 1 or 0 end
+  if type(value) ~= "table" or text.class_of(value) then return value end
+  local out = {}
+  for k, entry in ipairs(value) do out[k] = without_booleans(entry) end
+  return out
+end
+
 -- The result of a user's function (`name`: its field of cq.Env) as {scenes}: one number a scene. true and false are 1
 -- and 0. Errors: another shape.
 local function by_scene(self, value, name)
-  if type(value) == "boolean" then value = value and 1 or 0 end
+  value = without_booleans(value)
   if type(value) ~= "number" and type(value) ~= "table" then
     is.fail("cq.Env: %s must give {%d}, one number a scene, got %s", name, self.scenes, text.describe(value))
   end
@@ -324,7 +333,8 @@ local spec = is.define("cq.Env", {
 ---@field scenes? integer       that are stepped together
 ---@field reset? fun(random: cq.Random, scene: integer): (cq.Robot|cq.Robot[]|nil), (cq.Tensor|number[]|number|nil)   how a scene begins: a variant of the
 ---  robot from robot:with, and a goal, which observations end with. It draws from `random` alone
----@field terminate? fun(state: cq.State, goals: cq.Tensor?): cq.Tensor|boolean   which episodes end {scenes}, not 0; none unless given
+---@field terminate? fun(state: cq.State, goals: cq.Tensor?): cq.Tensor|boolean[]|boolean   which episodes end {scenes}: true or not
+---  0, a boolean alone for one scene; none unless given
 ---@field failure_reward? number   of the step in which the simulation of a scene fails
 
 -- Raises an error if walls, gravity or the observer follow the time: scenes reset at different times, and the world has

@@ -112,8 +112,8 @@ end
 -- ---- using it -------------------------------------------------------------------------------------------------------
 
 ---The rollout that was trained, in its own world, which the first call makes. Its steps, observer, controller and
----weight hold unless fields, those of world:rollout, say others. Errors: a learner's policy that takes goals, without an
----observer that appends them.
+---weight hold unless fields, those of world:rollout, say others. Errors: a learner's policy that takes goals, without
+---an observer that appends them.
 ---@param fields? world.rollout.def
 ---@return cq.Rollout
 function Saved:rollout(fields)
