@@ -136,6 +136,31 @@ describe("contact", function()
     assert.same({ 2 }, last:contact(two:group "left").impulse:shape())
   end)
 
+  it("of implicit steps carries the weight whatever the damping, and has a gradient by the damping", function()
+    for _, formulation in ipairs { "updated", "total_lagrangian" } do
+      for _, scheme in ipairs { "backward_euler", formulation == "total_lagrangian" and "midpoint" or nil } do
+        local robot = cq.Robot {
+          shape = cq.Shape.box { size = { 0.375, 0.125 }, spacing = 1 / 32 }, pins = "root",
+          material = cq.Material.neo_hookean { young = 1e3, poisson = 0.3, density = 2 },
+          groups = { root = function(x) return x < 0.07 end },
+        }
+        local world = cq.World { cells = { 16, 12 }, dx = 1 / 16, dt = 0.05, damping = 8, gravity = { 0, -G },
+          precision = "float64", formulation = formulation, walls = cq.Boundary.floor { at = 0.25, mu = 0.3 },
+          integrator = cq.Implicit { tolerance = 1e-11, adjoint_tolerance = 1e-11, scheme = scheme },
+          robot:at { 0.25, formulation == "updated" and 0.3125 or 0.26 } }
+        local last = world:rollout({ steps = 60, contact = true }).contact
+        near(mass_of(world) * G * 0.05, (last.impulse[60][1] + last.pins[60])[2]:item(), 1e-3, formulation)
+        derivative.check(function(p)
+          local c = world:rollout({ steps = 6, contact = true, damping = p.damping, robot = world.robot:with {
+            velocity = cq.tensor { { 0.4, -0.5 } } * cq.ones { robot.particle_count, 1 } } }).contact
+          assert(c.tangential:abs():max():item() > 1e-5)
+          return c.normal:square():sum() + c.pins:square():sum() + c.tangential:sum()
+        end, { damping = T.param(8) }, 1e-6)
+        world:close()
+      end
+    end
+  end)
+
   it("changes no bit of a rollout, and is the same for any number of threads, budget and batch", function()
     local function run(threads, more)
       local world = block { walls = cq.Boundary.floor { at = 0.1, mu = 0.3 }, at = 0.12, threads = threads,

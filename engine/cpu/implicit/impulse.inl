@@ -1,13 +1,9 @@
 // impulse: the impulses that walls and pins give to the nodes they hold in implicit steps (E96), a readout, with the
 // adjoint (E97). A contact's impulse is its share of the node's residual, and depends on all that the residual does.
 
-// (E96) The factor that turns the residual of a held node into an impulse: exp(-a dt) for backward Euler, since damping
-// acts in the step on the velocity it makes; dt / h = 2 for the midpoint rule, solved over h = dt / 2; 1 without
-// inertia.
-CQ_INLINE real impulse_part(const cq_scene *s) {
-  const real parts = (real)(s->model->dt / cq_solve_seconds(s->model));
-  return s->model->integrator.statics ? (real)1 : parts * solve_decay(s);
-}
+// (E96) The factor that turns the residual of a held node into an impulse, the force of its contacts times dt: 1; 2 for
+// the midpoint rule, solved over h = dt / 2. Damping has no part in it: the residual has the damped velocity.
+CQ_INLINE real impulse_part(const cq_scene *s) { return (real)(s->model->dt / cq_solve_seconds(s->model)); }
 
 // (E125) For the midpoint rule: sets beyond to the velocity that node n goes on with after the middle of the step, if
 // nothing holds it. Contacts take its held part by an impulse: it counts like a residual of the returned weight times
@@ -168,17 +164,15 @@ static void impulse_to_velocity(cq_scene *s, int32_t block) {
 }
 
 // (E97) Adjoint of the impulse of contact k of node n by what it depends on directly: adds to out the gradients of
-// friction, wall velocity and normal. Returns the gradient by the logarithm of impulse_part, which depends on damping.
-static real constrained_impulse_adj(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
+// friction, wall velocity and normal.
+static void constrained_impulse_adj(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                                     const int k,
                              ContactGrad *out) {
   const NodeContact *c = node_contact(h, n, k);
   Touch impulse, grad;
-  real power = 0;
   constrained_weight(s, h, n, k, &impulse, &grad);
-  EACH(i) power += grad.after[i] / impulse_part(s) * impulse.after[i];
   EACH(i) out->n[i] += grad.normal[i];
-  if (!has_friction(s, c)) return power;
+  if (!has_friction(s, c)) return;
   const real friction = friction_of(s, c->wall);
   Slide at;
   real weight[CQ_DIM], change[CQ_DIM], slid = 0, along = 0;
@@ -192,7 +186,6 @@ static real constrained_impulse_adj(const cq_scene *s, const cq_constrained_node
     out->w[i] += friction * c->impulse * change[i];
     out->n[i] += friction * c->impulse * along * at.share * at.t[i];
   }
-  return power;
 }
 
 // The shares of a vector x by the normals N of walls that hold a node: lambda = N^+ x, and a wall that holds all has

@@ -78,8 +78,8 @@ static void normal_beside_whole_adj(const cq_scene *s, const cq_constrained_node
   EACH(i) grad->n[i] += along * share[i];
 }
 
-// Adjoint of the contacts that hold node n, after the linear system H y = b: adds the gradients of walls and of damping
-// to sum, from b - H y, from the residual where walls turn (E90), by friction (E95) and by impulses (E97).
+// Adjoint of the contacts that hold node n, after the linear system H y = b: adds the gradients of walls to sum, from
+// b - H y, from the residual where walls turn (E90), by friction (E95) and by impulses (E97).
 static void constrained_adj(cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, cq_partial *sum) {
   const int64_t at = 4 * n->node;
   const real *b = grid_vector(s, CQ_GRID_RESIDUAL) + at, *y = grid_vector(s, CQ_GRID_STEP) + at;
@@ -97,10 +97,7 @@ static void constrained_adj(cq_scene *s, const cq_constrained_nodes *h, const Co
     const NodeContact *c = node_contact(h, n, k);
     if (!(n->active >> k & 1)) continue;
     ContactGrad grad = {0};
-    if (s->grad_impulse) {
-      const real power = constrained_impulse_adj(s, h, n, k, &grad);
-      if (!s->model->integrator.statics) sum->damping -= damped_seconds(s) * (double)power;
-    }
+    if (s->grad_impulse) constrained_impulse_adj(s, h, n, k, &grad);
     if (c->wall < 0) continue;
     real share[CQ_DIM];
     contact_share(s, h, n, k, rest, share);
