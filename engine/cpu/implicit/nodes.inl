@@ -513,7 +513,8 @@ static void slope(cq_scene *s, int32_t block, double *sum) {
 }
 
 // Multiplies VELOCITY of a block, where Newton's method begins, by a factor, and stops it at walls. Contacts that had
-// stopped it stay `touching`: whether it meets them now may be rounding. Adds to sum[CQ_SUM_FAR] as measure_way.
+// stopped it stay `touching`, since whether it meets them now may be rounding, but for those it only lands on in the
+// step, from which it now stays away. Adds to sum[CQ_SUM_FAR] as measure_way.
 static void shrink(cq_scene *s, int32_t block, double factor, double *sum) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *velocity = grid_vector(s, CQ_GRID_VELOCITY);
@@ -522,7 +523,8 @@ static void shrink(cq_scene *s, int32_t block, double factor, double *sum) {
     ConstrainedNode *n = constrained_node(h, k);
     const uint64_t touched = n->touching;
     contacts_stop(s, h, n, velocity + 4 * n->node);
-    n->touching |= touched & ~n->active;
+    for (int q = 0; q < n->count; q++)
+      if (!node_contact(h, n, q)->lands) n->touching |= touched & ~n->active & (uint64_t)1 << q;
   }
   measure_way(s, block, sum);
 }
