@@ -277,6 +277,14 @@ describe("world:settle", function()
     sentence.fails("the pressure of \"air\" may be above the largest that the walls of its cavity in finger", function()
       cq.World(finger.world):settle { signals = { 4 } }
     end)
+    sentence.fails("world:settle: the equilibrium was not found: particle 10 of robot left the world (y = ", function()
+      local dx = 1 / 32
+      local body = cq.Robot { shape = cq.Shape.box { size = { 6 * dx, 6 * dx }, spacing = dx / 2 },
+        material = cq.Material.neo_hookean { young = 100, poisson = 0.3, density = 1 }, pins = "low",
+        groups = { low = function(_, y) return y < dx end } }
+      cq.World { cells = { 28, 22 }, dx = dx, dt = 0.02, gravity = { 0, -3e3 }, precision = "float64",
+        integrator = cq.Implicit {}, body:at { 8 * dx, 5 * dx } }:settle()
+    end)
     sentence.fails("signals must be {0}", function() cq.World(free):settle { signals = { 1 } } end)
     sentence.fails('world:settle: signals must be a list or a tensor, got "x"', function()
       cq.World(free):settle { signals = "x" }
@@ -297,6 +305,21 @@ describe("world:settle", function()
     sentence.fails("got one of its world:settle, which has no time to go on from; give robot = robot:with", function()
       held:rollout { steps = 1, from = held:settle() }
     end)
+  end)
+
+  it("says so where rest is found, and not again with renewed weights", function()
+    local dx = 1 / 32
+    local body = cq.Robot { pins = "root", groups = { root = function(x) return x < 2 * dx end },
+      shape = cq.Shape.box { size = { 16 * dx, 6 * dx }, spacing = dx / 2 }
+        - cq.Shape.box { at = { 3 * dx, 2 * dx }, size = { 10 * dx, 2 * dx } },
+      material = cq.Material.neo_hookean { young = 100, poisson = 0.45 },
+      actuators = cq.Actuator.follower_pressure { name = "air", surface = { inside = { 8 * dx, 3 * dx } }, max = 1 } }
+    local world = cq.World { cells = { 28, 22 }, dx = dx, dt = 0.02, precision = "float64", integrator = cq.Implicit {},
+      body:at { 4 * dx, 8 * dx } }
+    world:settle { signals = { 14 } }
+    local said = sentence.of(function() world:settle { signals = { 14 }, updates = 5 } end)
+    sentence.says(said, "world:settle: the equilibrium was not found, Newton's method did not converge",
+      'the pressure of "air" may be above the largest that the walls of its cavity in robot stand')
   end)
 
   it("has no gradient at a saddle, and says so", function()

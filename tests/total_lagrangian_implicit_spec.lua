@@ -408,4 +408,34 @@ describe("implicit total Lagrangian steps refuse", function()
     local said = sentence(function() return world:rollout { steps = 10 } end)
     assert(said:find("did not converge", 1, true) or said:find("inverted", 1, true), said)
   end)
+
+  it("a step that the midpoint rule ends with a particle inside out", function()
+    local robot = cq.Robot { shape = cq.Shape.box { name = "body", size = { 16, 6 }, spacing = 0.5 }, pins = "root",
+      groups = { root = function(x) return x < 2 end },
+      material = cq.Material.neo_hookean { young = 100, poisson = 0.45, density = 1 },
+      actuators = cq.Actuator.pressure { groups = "body", axis = "x", max = 120 } }
+    local world = cq.World { cells = { 28, 22 }, dx = 1, dt = 0.64, formulation = "total_lagrangian",
+      precision = "float64", integrator = cq.Implicit { tolerance = 1e-6, scheme = "midpoint" }, robot:at { 4, 8 } }
+    local said = sentence(function()
+      return world:rollout { steps = 20, controller = function() return cq.tensor { 1 } end }
+    end)
+    assert(said:find('particle %d+ of robot, group "body", was turned inside out %(det F = %-%d.*use more substeps'),
+      said)
+  end)
+
+  it("a step whose damping leaves nothing of a velocity", function()
+    for _, formulation in ipairs { "updated", "total_lagrangian" } do
+      local said = sentence(function()
+        return world_of(block(2, {}), { damping = 1e9, formulation = formulation }):rollout { steps = 1 }
+      end)
+      assert(said:find("the potential of the implicit step is no finite number, even where nothing moves: damping, signals", 1, true), said)
+    end
+  end)
+
+  it("a wall that moves through a body", function()
+    local world = world_of(block(2, { pins = "root" }), { walls = cq.Boundary.half_plane { point = { 10.6, 0 },
+      normal = { -1, 0 }, kind = "sticky", velocity = { -60, 0 } } })
+    local said = sentence(function() return world:rollout { steps = 2 } end)
+    assert(said:find("walls that move turn a particle inside out in one implicit step", 1, true), said)
+  end)
 end)
