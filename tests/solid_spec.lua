@@ -374,6 +374,17 @@ describe("a chamber of a lattice", function()
     near(0.01, world:rollout { steps = 0 }.state:cavity_volume "p":item())
   end)
 
+  it("of a row of copies is the one around a place", function()
+    local row = ring:chamber("air", { 0.15, 0.15 }):repeated { count = 2, step = { 0.3, 0 } }
+    for _, x in ipairs { 0.15, 0.45 } do
+      local robot = cq.Robot { shape = row, material = soft,
+        actuators = cq.Actuator.follower_pressure { name = "p", surface = { inside = { x, 0.15 } } } }
+      local world = cq.World { cells = { 24, 20 }, dx = 0.05, dt = 1e-3, substeps = 1, precision = "float64",
+        robot:at { 0.2, 0.3 } }
+      near(0.01, world:rollout { steps = 0 }.state:cavity_volume "p":item())
+    end
+  end)
+
   it("of one name in two robots is asked for by the robot", function()
     local robot = cq.Robot { shape = ring:chamber("air", { 0.15, 0.15 }), material = soft,
       actuators = cq.Actuator.follower_pressure { name = "p", surface = "air" } }

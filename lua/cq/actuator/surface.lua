@@ -118,15 +118,18 @@ local function winding(robot, wall, place)
   return sum / (dim == 2 and 2 * math.pi or 4 * math.pi)
 end
 
--- The wall of the robot's mesh that closes around a place, as of_names gives it; nil: the robot has no mesh. Errors:
--- the mesh has no such wall.
+-- The named wall of the robot that closes around a place, as of_names gives it; nil: there is none, and the robot has
+-- no mesh. Of several the one with the fewest faces: of copies in a row, the name of all stands before that of each.
+-- Errors: the robot's mesh has no such wall.
 local function of_mesh(robot, place)
-  local meshed
+  local meshed, found
   for _, name in ipairs(robot.wall_names) do
     local wall = robot.walls[name]
     meshed = meshed or wall.meshed
-    if wall.closed and #wall.particle > 0 and winding(robot, wall, place) > 0.5 then return of_names(robot, name) end
+    local fewer = not found or #wall.face < #robot.walls[found].face
+    if fewer and wall.closed and #wall.particle > 0 and winding(robot, wall, place) > 0.5 then found = name end
   end
+  if found then return of_names(robot, found) end
   if meshed then
     is.fail("%s: the place %s is in no closed cavity of %s; its walls are %s", WHAT, text.place(place), robot.name,
       table.concat(robot.wall_names, ", "))
