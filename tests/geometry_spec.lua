@@ -244,6 +244,70 @@ describe("a mesh file", function()
     end
   end)
 
+  it("has whole names, and none that is cut", function()
+    local long = ("a"):rep(100)
+    local facet = "facet normal 0 0 1\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 1\nendfacet\n"
+    local function names(mesh)
+      return ffi.string(C.cq_mesh_part_name(mesh, 0)), ffi.string(C.cq_mesh_part_name(mesh, 1))
+    end
+    for _, pair in ipairs { { "leg left", "leg right" }, { long .. "1", long .. "2" } } do
+      local solids = {}
+      for k, name in ipairs(pair) do solids[k] = ("solid  %s \n%sendsolid %s\n"):format(name, facet, name) end
+      assert.same(pair, { names(open(stl(table.concat(solids)))) })
+      assert.same(pair, { names(open(obj((tetrahedron:gsub("f 1 2 4", "g " .. pair[2] .. "\nf 1 2 4"):gsub("f ",
+        "g " .. pair[1] .. "\nf ", 1))))) })
+    end
+    fails("has a name of 256 characters in line 1: at most 255 are allowed", open,
+      stl(("solid %s\n%sendsolid\n"):format(("b"):rep(256), facet)))
+    for _, keyword in ipairs { "g", "o", "usemtl" } do
+      fails("has a name of 300 characters in line 5: at most 255 are allowed", open,
+        obj((tetrahedron:gsub("f ", keyword .. " " .. ("b"):rep(300) .. "\nf ", 1))))
+    end
+  end)
+
+  -- where a ball's first and last meridian meet, sines and cosines differ in the last digits
+  it("is closed where corners differ by rounding alone", function()
+    local n, triangles = 12, {}
+    local function at(i, j)
+      local a, b = math.pi * i / n, math.pi * j / n
+      return { math.sin(a) * math.cos(b), math.sin(a) * math.sin(b), math.cos(a) }
+    end
+    local function add(...)
+      local corners = {}
+      for _, c in ipairs { ... } do
+        for d = 1, 3 do corners[#corners + 1] = c[d] end
+      end
+      triangles[#triangles + 1] = corners
+    end
+    for i = 0, n - 1 do
+      for j = 0, 2 * n - 1 do
+        if i < n - 1 then add(at(i, j), at(i + 1, j), at(i + 1, j + 1)) end
+        if i > 0 then add(at(i, j), at(i + 1, j + 1), at(i, j + 1)) end
+      end
+    end
+    local function open_edges() return tonumber(described(open(binary_stl(triangles))).open_edges) end
+    assert.equal(0, open_edges())
+    local corner = triangles[100]
+    corner[1] = corner[1] + 1e-5        -- a gap
+    assert.equal(4, open_edges())
+    corner[1] = corner[1] + 0.1
+    assert.equal(4, open_edges())
+  end)
+
+  it("knows which parts are pieces of a surface that others close", function()
+    local function pieces(content)
+      local mesh, list = open(obj(content)), {}
+      for k = 0, described(mesh).part_count - 1 do list[k + 1] = C.cq_mesh_part_is_piece(mesh, k) end
+      return list
+    end
+    local further = "g more\nv 2 0 0\nv 3 0 0\nv 2 1 0\nv 2 0 1\nf 5 7 6\nf 5 6 8\nf 5 8 7\nf 6 7 8\n"
+    assert.same({ 1, 1, 0, 1, 1 }, pieces((tetrahedron:gsub("f 1 2 4", "g b\nusemtl c\nf 1 2 4")
+      :gsub("f 1 3 2", "g a\nusemtl d\nf 1 3 2")) .. further))
+    -- a hole is none that another part closes
+    assert.same({ 0, 0 }, pieces((tetrahedron:gsub("f 1 3 2\n", "g a\n")) .. further))
+    assert.equal(0, C.cq_mesh_part_is_piece(open(obj(tetrahedron)), 7))
+  end)
+
   it("has its materials after its groups", function()
     local mesh = open(obj((tetrahedron:gsub("f ", "usemtl a\nf ", 1):gsub("\n$", "\nusemtl\n"))))
     local info = described(mesh)

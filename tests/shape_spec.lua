@@ -412,6 +412,28 @@ describe("a mesh shape", function()
     assert.same({ "box", "red paint" }, s.group_names)
   end)
 
+  -- as Blender writes the pieces of one surface
+  it("has a group for each piece of a surface, of what is nearest, and its chambers beside them", function()
+    local faces = 0
+    local box = obj_box("box", { 0, 0, 0 }, { 1, 1, 1 }, 0):gsub("\nf ", function()
+      faces = faces + 1
+      return ("\ng face %d\nf "):format(math.ceil(faces / 2))
+    end)
+    local air = obj_box("air", { 0.3, 0.3, 0.3 }, { 0.7, 0.7, 0.7 }, 8)
+    box = box .. air:gsub("f (%d+) (%d+) (%d+) (%d+)", "f %1 %4 %3 %2")
+    local path = process.write(folder .. "/pieces.obj", box)
+    local s = Shape.mesh { path = path, spacing = 0.1 }:sample()
+    assert.same({ "face 1", "face 2", "face 3", "air" }, s.group_names)
+    assert.is_true(s.walls.air.closed)
+    local x = s.position:data()
+    for _, p in ipairs(s.groups["face 1"]) do assert(math.abs(x[3 * p - 1] - 0.5) > 0.3, "nearest to z = 0 or 1") end
+    assert(#s.groups["face 1"] > 200)
+    -- in the plane; pieces that no particle is nearest to are no groups
+    s = Shape.mesh { path = path, spacing = 0.1, section = 0.04 }:sample()
+    assert.same({ "face 1" }, s.group_names)
+    assert.equal(100, #s.groups["face 1"])
+  end)
+
   it("knows a ball, inside out as well", function()
     for _, turned in ipairs { false, true } do
       local path = process.write(folder .. "/ball.stl", stl_ball(24, turned))

@@ -9,8 +9,8 @@
 // products of three coordinates stay in the range of a double, above and below
 static const double COORDINATE_MAX = 1e100, LENGTH_MIN = 1e-100;
 
-// Adds a part (a group or a material) of this name to a mesh; the name is cut to MESH_PART_NAME - 1 characters. CQ_OK
-// or CQ_MEMORY.
+// Adds a part (a group or a material) of this name, of less than MESH_PART_NAME characters, to a mesh. CQ_OK or
+// CQ_MEMORY.
 cq_status mesh_begin_part(cq_mesh *m, const char *name) {
   if (m->part_count == m->part_capacity) {
     int32_t capacity = m->part_capacity ? 2 * m->part_capacity : 8;
@@ -78,7 +78,7 @@ void cq_mesh_close(cq_mesh *m) {
   cq_free(m->corner);
   cq_free(m->part);
   cq_free(m->material);
-  cq_free(m->patch);
+  cq_free(m->piece);
   cq_free(m->name);
   cq_free(m);
 }
@@ -111,64 +111,130 @@ static cq_status measure(cq_mesh *m) {
              : cq_fail(CQ_INVALID, "mesh '%s' is %g long, at least %g is wanted", m->path, longest, LENGTH_MIN);
 }
 
-typedef struct edge { double low[3], high[3]; int32_t turn; } edge;
+// ---- edges ----------------------------------------------------------------------------------------------------------
 
-// Compares two corners for sorting, by x, then y, then z: -1, 0 or 1. Equal corners are one vertex.
-static int order(const double a[3], const double b[3]) {
-  for (int d = 0; d < 3; d++)
-    if (a[d] != b[d]) return a[d] < b[d] ? -1 : 1;
-  return 0;
+// Corners nearer to each other than this share of the longest side of the mesh's box are one vertex. Each triangle of
+// an STL file has numbers of its own, and two triangles may have computed their common corner otherwise: that is a few
+// times the rounding of float32, 6e-8. Triangles that particles can show are far larger.
+static const double SAME_VERTEX = 1e-6;
+
+// The first corners at each vertex, in buckets by the cell of a lattice that they lie in.
+typedef struct vertex_table {
+  double side;                   // of a cell [length]
+  int32_t mask, *first, *next;   // {mask + 1} a corner in each bucket, {corners} the next one there; -1: none
+} vertex_table;
+
+// The bucket of a cell of the lattice.
+static int32_t bucket_of(const vertex_table *t, int64_t i, int64_t j, int64_t k) {
+  const uint64_t hash =
+      (uint64_t)i * 0x9e3779b97f4a7c15u ^ (uint64_t)j * 0xc2b2ae3d27d4eb4fu ^ (uint64_t)k * 0x165667b19e3779f9u;
+  return (int32_t)(hash >> 32 & (uint64_t)t->mask);
 }
 
-// Order of edges by their two vertices, for qsort.
+// The first corner of the file at the vertex of corner c of a mesh: of the corners in the table that are nearer than
+// `reach`, the first one in the file; -1: there is none.
+static int32_t first_corner_at(const cq_mesh *m, const vertex_table *t, const double *c, double reach) {
+  int64_t low[3], high[3];
+  int32_t found = -1;
+  for (int d = 0; d < 3; d++) {
+    low[d] = (int64_t)floor((c[d] - reach - m->lower[d]) / t->side);
+    high[d] = (int64_t)floor((c[d] + reach - m->lower[d]) / t->side);
+  }
+  for (int64_t i = low[0]; i <= high[0]; i++)
+    for (int64_t j = low[1]; j <= high[1]; j++)
+      for (int64_t k = low[2]; k <= high[2]; k++)
+        for (int32_t n = t->first[bucket_of(t, i, j, k)]; n >= 0; n = t->next[n]) {
+          const double *other = m->corner + 3 * (int64_t)n;
+          double square = 0;
+          for (int d = 0; d < 3; d++) square += (c[d] - other[d]) / reach * ((c[d] - other[d]) / reach);
+          if (square <= 1 && (found < 0 || n < found)) found = n;
+        }
+  return found;
+}
+
+// Sets vertex {triangles, 3} to the vertex of each corner, a number of the first corner there (SAME_VERTEX). In linear
+// time, and by the order of the file. CQ_OK or CQ_MEMORY.
+static cq_status find_vertices(const cq_mesh *m, int32_t *vertex) {
+  const int32_t count = (int32_t)(3 * m->triangle_count);
+  double reach = 0;
+  for (int d = 0; d < 3; d++) reach = fmax(reach, SAME_VERTEX * (m->upper[d] - m->lower[d]));
+  // few corners are near the side of a cell that is four times as wide, and have more than one cell to look at
+  vertex_table t = { .side = 4 * reach, .mask = 1 };
+  while (t.mask < count) t.mask = 2 * t.mask + 1;
+  t.first = cq_alloc((size_t)t.mask + 1, sizeof *t.first, "mesh vertices");
+  t.next = t.first ? cq_alloc((size_t)count, sizeof *t.next, "mesh vertices") : NULL;
+  for (int64_t k = 0; t.next && k <= t.mask; k++) t.first[k] = -1;
+  for (int32_t n = 0; t.next && n < count; n++) {
+    const double *c = m->corner + 3 * (int64_t)n;
+    int64_t cell[3];
+    vertex[n] = first_corner_at(m, &t, c, reach);
+    if (vertex[n] >= 0) continue;
+    vertex[n] = n;
+    for (int d = 0; d < 3; d++) cell[d] = (int64_t)floor((c[d] - m->lower[d]) / t.side);
+    int32_t *first = t.first + bucket_of(&t, cell[0], cell[1], cell[2]);
+    t.next[n] = *first;
+    *first = n;
+  }
+  const cq_status status = t.next ? CQ_OK : CQ_MEMORY;
+  cq_free(t.first);
+  cq_free(t.next);
+  return status;
+}
+
+typedef struct edge { int32_t low, high, part, turn; } edge;
+
+// Order of edges by their two vertices, then by part, for qsort.
 static int compare_edges(const void *x, const void *y) {
   const edge *a = x, *b = y;
-  int first = order(a->low, b->low);
-  return first ? first : order(a->high, b->high);
+  if (a->low != b->low) return a->low < b->low ? -1 : 1;
+  if (a->high != b->high) return a->high < b->high ? -1 : 1;
+  return (a->part > b->part) - (a->part < b->part);
 }
 
-// Does triangle t belong to part `part`, a group or a material of the file? -1: every triangle does.
-static int is_of(const cq_mesh *m, int64_t t, int32_t part) {
-  return part < 0 || m->part[t] == part || m->material[t] == part;
-}
-
-// Sets *count to the number of open edges of a part (-1: of the mesh). An edge is closed if as many triangles pass it
-// in one direction as in the other. CQ_OK or CQ_MEMORY.
-static cq_status count_open_edges(const cq_mesh *m, int32_t part, int64_t *count) {
+// Counts the open edges of a mesh, and marks, in piece, the parts that others close: those with an edge that is open in
+// the part and closed in the mesh. An edge is closed if as many triangles pass it in one direction as in the other.
+// vertex {triangles, 3}: of each corner; of {triangles}: the part of each triangle, a group or a material, -1: none.
+// CQ_OK or CQ_MEMORY.
+static cq_status look_at_edges(cq_mesh *m, const int32_t *vertex, const int32_t *of) {
   edge *edges = cq_alloc((size_t)m->triangle_count, 3 * sizeof *edges, "mesh edges");
   if (!edges) return CQ_MEMORY;
   int64_t n = 0;
   for (int64_t t = 0; t < m->triangle_count; t++)
-    for (int i = 0; i < 3 && is_of(m, t, part); i++) {
-      const double *a = m->corner + 9 * t + 3 * i, *b = m->corner + 9 * t + 3 * ((i + 1) % 3);
-      int turn = order(a, b);
-      if (!turn) continue;
-      memcpy(edges[n].low, turn < 0 ? a : b, sizeof edges[n].low);
-      memcpy(edges[n].high, turn < 0 ? b : a, sizeof edges[n].high);
-      edges[n++].turn = turn;
+    for (int i = 0; i < 3; i++) {
+      const int32_t a = vertex[3 * t + i], b = vertex[3 * t + (i + 1) % 3];
+      if (a != b) edges[n++] = (edge){ a < b ? a : b, a < b ? b : a, of[t], a < b ? -1 : 1 };
     }
   qsort(edges, (size_t)n, sizeof *edges, compare_edges);
-  *count = 0;
-  for (int64_t i = 0, j; i < n; i = j) {
-    int32_t sum = 0;
-    for (j = i; j < n && compare_edges(edges + i, edges + j) == 0; j++) sum += edges[j].turn;
-    *count += sum != 0;
+  m->open_edges = 0;
+  for (int64_t i = 0, end; i < n; i = end) {
+    int64_t sum = 0;
+    for (end = i; end < n && edges[end].low == edges[i].low && edges[end].high == edges[i].high; end++)
+      sum += edges[end].turn;
+    m->open_edges += sum != 0;
+    for (int64_t k = i, next; k < end && !sum; k = next) {
+      int64_t own = 0;
+      for (next = k; next < end && edges[next].part == edges[k].part; next++) own += edges[next].turn;
+      if (own && edges[k].part >= 0) m->piece[edges[k].part] = 1;
+    }
   }
   cq_free(edges);
   return CQ_OK;
 }
 
-// Marks, in patch, the materials whose triangles are only a piece of a closed surface. CQ_OK or CQ_MEMORY.
-static cq_status find_patches(cq_mesh *m) {
-  if (!m->material_count) return CQ_OK;
-  m->patch = cq_alloc((size_t)m->material_count, sizeof *m->patch, "mesh materials");
-  cq_status status = m->patch ? CQ_OK : CQ_MEMORY;
-  for (int32_t k = 0; k < m->material_count && !status; k++) {
-    int64_t open = 0;
-    status = count_open_edges(m, m->part_count - m->material_count + k, &open);
-    m->patch[k] = open > 0;
-  }
+// Finds the open edges of a mesh, and the parts that are pieces of a closed surface. CQ_OK or CQ_MEMORY.
+static cq_status find_edges(cq_mesh *m) {
+  int32_t *vertex = cq_alloc((size_t)m->triangle_count, 3 * sizeof *vertex, "mesh vertices");
+  m->piece = cq_alloc((size_t)m->part_count, sizeof *m->piece, "mesh parts");
+  cq_status status = vertex && m->piece ? find_vertices(m, vertex) : CQ_MEMORY;
+  if (!status) status = look_at_edges(m, vertex, m->part);
+  if (!status && m->material_count) status = look_at_edges(m, vertex, m->material);
+  cq_free(vertex);
   return status;
+}
+
+// Does triangle t belong to part `part`, a group or a material of the file? -1: every triangle does.
+static int is_of(const cq_mesh *m, int64_t t, int32_t part) {
+  return part < 0 || m->part[t] == part || m->material[t] == part;
 }
 
 // ---- bins -----------------------------------------------------------------------------------------------------------
@@ -357,8 +423,8 @@ static double to_triangle(const double x[3], const double *c) {
   return fmin(to_segment(x, c, c + 3), fmin(to_segment(x, c + 3, c + 6), to_segment(x, c + 6, c)));
 }
 
-// Does the triangle nearest to x belong to this part? Of several at the same distance, the first decides.
-static int nearest_is_of(const cq_mesh *m, int32_t part, const double x[3]) {
+// The triangle nearest to x; of several at the same distance, the first.
+static int64_t nearest_triangle(const cq_mesh *m, const double x[3]) {
   double least = INFINITY;
   int64_t nearest = 0;
   for (int64_t t = 0; t < m->triangle_count; t++) {
@@ -375,21 +441,24 @@ static int nearest_is_of(const cq_mesh *m, int32_t part, const double x[3]) {
     least = distance;
     nearest = t;
   }
-  return is_of(m, nearest, part);
+  return nearest;
 }
 
-// Sets out {n} to 1 for points {n, 3} inside a part (-1: inside the mesh) by winding numbers, else to 0. For a material
-// whose surface is open: to 1 for points inside the mesh whose nearest triangle is of that material. CQ_OK, or
+// Sets part {n, 2} to the group and the material (-1: none) of the triangle nearest to each of points {n, 3}.
+void cq_mesh_nearest(const cq_mesh *m, int64_t n, const double *points, int32_t *part) {
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t t = nearest_triangle(m, points + 3 * i);
+    part[2 * i] = m->part[t];
+    part[2 * i + 1] = m->material[t];
+  }
+}
+
+// Sets out {n} to 1 for points {n, 3} inside a part (-1: inside the mesh) by winding numbers, else to 0. CQ_OK, or
 // CQ_INVALID for an unknown part.
 cq_status cq_mesh_inside(const cq_mesh *m, int32_t part, int64_t n, const double *points, uint8_t *out) {
   if (part < -1 || part >= m->part_count)
     return cq_fail(CQ_INVALID, "mesh part %d is wanted, it has %d (-1: all)", part, m->part_count);
-  int32_t material = part - (m->part_count - m->material_count);
-  int patch = material >= 0 && m->patch[material];
-  for (int64_t i = 0; i < n; i++) {
-    const double *x = points + 3 * i;
-    out[i] = (uint8_t)(patch ? inside(m, -1, x) && nearest_is_of(m, part, x) : inside(m, part, x));
-  }
+  for (int64_t i = 0; i < n; i++) out[i] = (uint8_t)inside(m, part, points + 3 * i);
   return CQ_OK;
 }
 
@@ -411,6 +480,11 @@ const char *cq_mesh_part_name(const cq_mesh *m, int32_t part) {
   return part >= 0 && part < m->part_count ? m->name[part] : NULL;
 }
 
+// Is a part only a piece of a closed surface, which other parts close? 1 yes, 0 no, and beyond the last part.
+int32_t cq_mesh_part_is_piece(const cq_mesh *m, int32_t part) {
+  return part >= 0 && part < m->part_count && m->piece[part];
+}
+
 // Does a path end with this ending, given in lower case, whatever the case of the path's letters?
 static int ends_with(const char *path, const char *ending) {
   size_t n = strlen(path), k = strlen(ending);
@@ -424,8 +498,7 @@ static int ends_with(const char *path, const char *ending) {
 // CQ_INVALID for a mesh that is nearly a point.
 cq_status mesh_finish(cq_mesh *m) {
   cq_status status = measure(m);
-  if (!status) status = count_open_edges(m, -1, &m->open_edges);
-  if (!status) status = find_patches(m);
+  if (!status) status = find_edges(m);
   for (int axis = 0; axis < 3 && !status; axis++) status = fill_bins(m, axis);
   return status;
 }

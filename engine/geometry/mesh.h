@@ -5,7 +5,7 @@
 #include "../base/base.h"
 
 enum {
-  MESH_PART_NAME = 64,
+  MESH_PART_NAME = 256,          // [byte] room for a name and the zero after it
   MESH_TRIANGLE_MAX = 20000000,
   MESH_BINS_MAX = 512,           // along a side of the square bins
   MESH_LEVELS = 10,              // 2^9 = MESH_BINS_MAX
@@ -31,7 +31,7 @@ struct cq_mesh {
   int32_t *part;                 // {triangles} group of each
   int32_t *material;             // {triangles} -1: none; materials are the last parts
   int32_t part_count, part_capacity, material_count;
-  uint8_t *patch;                // {material_count} 1: its triangles are an open piece of a body's surface
+  uint8_t *piece;                // {part_count} 1: its triangles are a piece of a surface that other parts close
   char (*name)[MESH_PART_NAME];
   double lower[3], upper[3], volume;
   int64_t open_edges;
@@ -63,8 +63,8 @@ cq_status mesh_text_begin(mesh_text *text);
 char *mesh_text_line(mesh_text *text);                    // without its first blanks and its end; NULL after the last
 int mesh_text_is(const char *line, const char *keyword);  // does a line begin with this word, in upper or lower case
 int mesh_text_word(char **at, const char **word);         // finds the next word and returns its length; 0: none is left
-// The line without blanks around it, cut to the length of a name.
-void mesh_text_rest(const char *line, char name[MESH_PART_NAME]);
+// The line without blanks around it. CQ_IO for one that is too long for a name.
+cq_status mesh_text_name(const mesh_text *text, const char *line, char name[MESH_PART_NAME]);
 // A word of a text that ends with a zero, as a finite number: 1, or 0 if it is none.
 int mesh_text_number(const char *word, int length, double *number);
 // Reads at most `most` numbers of a line and returns how many; -1, with a sentence, if there are more, or a word is not

@@ -128,10 +128,11 @@ void add_face(void *user, tinyobj::index_t *index, int count) {
   }
 }
 
-// The words of a line without blanks around them, cut to the length of a name.
-std::string trimmed(const char *words) {
+// The words of a line without blanks around them; an error, in o.status, if they are too long for a name.
+std::string trimmed(obj &o, const char *words) {
   char name[MESH_PART_NAME];
-  mesh_text_rest(words, name);
+  const cq_status status = mesh_text_name(&o.text, words, name);
+  if (!o.status) o.status = status;
   return name;
 }
 
@@ -140,21 +141,21 @@ void begin_group(void *user, const char **names, int count) {
   obj &o = *static_cast<obj *>(user);
   std::string all;
   for (int k = 0; k < count; k++) all += (k ? " " : "") + std::string(names[k]);
-  o.name = trimmed(all.c_str());
+  o.name = trimmed(o, all.c_str());
   o.begun = false;
 }
 
 // Callback of the loader for a line "o": keeps the name of the part to which the next faces belong, as for a group.
 void begin_object(void *user, const char *name) {
   obj &o = *static_cast<obj *>(user);
-  o.name = trimmed(name);
+  o.name = trimmed(o, name);
   o.begun = false;
 }
 
 // Callback of the loader for a line "usemtl": finds or adds the material of the next faces, -1 without a name.
 void use_material(void *user, const char *words, int) {
   obj &o = *static_cast<obj *>(user);
-  std::string name = trimmed(words);
+  std::string name = trimmed(o, words);
   o.material = name.empty() ? -1 : 0;
   while (o.material >= 0 && o.material < (int32_t)o.materials.size() && o.materials[(size_t)o.material] != name)
     o.material++;

@@ -1,6 +1,5 @@
 // STL files, binary and text.
 #include "mesh.h"
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -69,9 +68,9 @@ static cq_status read_text(cq_mesh *m, mesh_text *text) {
     else if (mesh_text_is(line, "solid") || mesh_text_is(line, "endfacet")) at = BETWEEN_FACETS;
     else if (begins || (*line && at != AFTER_SOLID)) at = IN_FACET;
     if (mesh_text_is(line, "solid")) {
-      char name[MESH_PART_NAME] = "";
-      sscanf(line + 5, " %63s", name);
-      status = mesh_begin_part(m, name);
+      char name[MESH_PART_NAME];
+      status = mesh_text_name(text, line + 5, name);
+      if (!status) status = mesh_begin_part(m, name);
     } else if (mesh_text_is(line, "vertex")) {
       status = read_vertex(text, line + 6, &f);
     } else if (mesh_text_is(line, "endfacet")) {

@@ -89,14 +89,18 @@ int mesh_text_word(char **at, const char **word) {
   return (int)length;
 }
 
-// Copies the rest of a line, without blanks around it, into name, cut to MESH_PART_NAME - 1 characters.
-void mesh_text_rest(const char *line, char name[MESH_PART_NAME]) {
+// Copies the rest of a line, without blanks around it, into name. CQ_OK, or CQ_IO for one that is too long for a name.
+cq_status mesh_text_name(const mesh_text *text, const char *line, char name[MESH_PART_NAME]) {
   line += strspn(line, BLANK);
   size_t length = strlen(line);
   while (length && strchr(BLANK, line[length - 1])) length--;
-  if (length > MESH_PART_NAME - 1) length = MESH_PART_NAME - 1;
+  name[0] = 0;
+  if (length > MESH_PART_NAME - 1)
+    return cq_fail(CQ_IO, "mesh '%s' has a name of %zu characters in line %ld: at most %d are allowed", text->path,
+                   length, text->line, MESH_PART_NAME - 1);
   memcpy(name, line, length);
   name[length] = 0;
+  return CQ_OK;
 }
 
 // Does a line begin with this word, in upper or lower case?

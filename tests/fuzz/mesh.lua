@@ -24,7 +24,7 @@ local function look(mesh)
   if not finite(info.volume) then return "a volume that is not finite" end
   for part = -1, math.min(3, info.part_count - 1) do
     if C.cq_mesh_inside(mesh, part, 8, points, answers) ~= C.CQ_OK then return "no answer to what is inside" end
-    if part >= 0 and #ffi.string(C.cq_mesh_part_name(mesh, part)) > 63 then return "a part's name that is too long" end
+    if part >= 0 and #ffi.string(C.cq_mesh_part_name(mesh, part)) > 255 then return "a part's name that is too long" end
   end
 end
 

@@ -35,13 +35,15 @@ local function open(path)
   return ffi.gc(out[0], C.cq_mesh_close)
 end
 
--- A list of the named groups and materials of a mesh, { name, part, is_material } each, with the part's number from 0.
+-- A list of the named groups and materials of a mesh, { name, part, is_material, is_piece } each, with the part's
+-- number from 0; a piece is a part of a surface that other parts close.
 local function parts_of(mesh, info)
   local list = {}
   for k = 0, info.part_count - 1 do
     local name = ffi.string(C.cq_mesh_part_name(mesh, k))
     if name ~= "" then
-      list[#list + 1] = { name = name, part = k, is_material = k >= info.part_count - info.material_count }
+      list[#list + 1] = { name = name, part = k, is_material = k >= info.part_count - info.material_count,
+        is_piece = C.cq_mesh_part_is_piece(mesh, k) == 1 }
     end
   end
   return list
@@ -58,28 +60,50 @@ local function cut(self, lower, upper)
   return { lower[1], lower[2] }, { upper[1], upper[2] }
 end
 
--- Adds to the cloud `out` a group for each named part, of the particles in it by within(part, x, y, z). One without
--- particles: the part of a cavity becomes a chamber; a material, or in a section any part, is no group, which a note
--- says; of others the group stays empty.
-local function mark(self, out, parts, within)
+-- The group and the material of the triangle nearest to each particle of a cloud, int32_t[2 particles]; nil where no
+-- part is a piece. nearest(points, count): gives them for points of the world.
+local function nearest_parts(self, out, parts, nearest)
+  local any = false
+  for _, entry in ipairs(parts) do any = any or entry.is_piece end
+  if not any then return nil end
+  local points = ffi.new("double[?]", 3 * math.max(out.count, 1))
+  for p = 1, out.count do
+    local x, y, z = cloud.at(out, p)
+    points[3 * p - 3], points[3 * p - 2], points[3 * p - 1] = x, y, z or self.section
+  end
+  return nearest(points, out.count)
+end
+
+-- Adds to the cloud `out` a group for each named part: of a piece the particles whose nearest triangle, by `nearest`,
+-- is of it, else those in it by within(part, x, y, z). Where there are none, the part of a cavity becomes a chamber; a
+-- piece, a material, or in a section any part, is no group, which a note says.
+local function mark(self, out, parts, within, nearest)
+  local found = nearest_parts(self, out, parts, nearest)
   for _, entry in ipairs(parts) do
     local group, known = cloud.group(out, entry.name), {}
     for _, p in ipairs(group) do known[p] = true end
     for p = 1, out.count do
       local x, y, z = cloud.at(out, p)
+      local is_in
+      if entry.is_piece then
+        is_in = found[2 * p - 2] == entry.part or found[2 * p - 1] == entry.part
+      else
+        is_in = not known[p] and within(entry.part, x, y, z or self.section)
+      end
       -- parts that share a name share a group
-      if not known[p] and within(entry.part, x, y, z or self.section) then group[#group + 1] = p end
+      if is_in and not known[p] then group[#group + 1] = p end
     end
     table.sort(group)
+    local may_be_none = entry.is_material or entry.is_piece
     -- nothing of the body is in it: the wall of a cavity, or a part that is finer than the lattice, or not cut
-    if #group == 0 and not entry.is_material then
+    if #group == 0 and not may_be_none then
       cloud.chamber(out, entry.name, function(x, y, z) return within(entry.part, x, y, z or self.section) end,
         "cq.Shape.mesh", ("'%s' at its part \"%s\""):format(self.path, entry.name))
     end
-    if #group == 0 and entry.is_material then
+    if #group == 0 and may_be_none then
       cloud.drop_group(out, entry.name)
-      message.note_once("cq.Shape.mesh: no particle of '%s' is of its material \"%s\", which is no group then",
-        self.path, entry.name)
+      message.note_once("cq.Shape.mesh: no particle of '%s' is of its %s \"%s\", which is no group then", self.path,
+        entry.is_material and "material" or "group", entry.name)
     elseif #group == 0 and self.section then
       cloud.drop_group(out, entry.name)
       message.note_once("cq.Shape.mesh: where the plane z = %s (section) cuts '%s' there is no particle of its part \"%s\", which is no group then",
@@ -90,8 +114,8 @@ end
 
 ---A shape from a triangle mesh. A point is inside where the surface winds around it; the surface should be closed,
 ---which a warning tells if it is not. Groups, objects and materials that the file names are groups: where the
----triangles of a material are only a piece of a body's surface, of the particles that lie nearest to it. A part that
----faces inward encloses a cavity: its name is that of the particles around it, and of the walls that
+---triangles of one are only a piece of a surface, which others close, of the particles that lie nearest to it. A part
+---that faces inward encloses a cavity: its name is that of the particles around it, and of the walls that
 ---cq.Actuator.follower_pressure pushes on. A part that a section does not cut is no group.
 ---@param fields cq.Shape.mesh.def
 ---@return cq.Shape
@@ -125,11 +149,23 @@ local function new(fields)
 
   local point, answer = ffi.new "double[3]", ffi.new "uint8_t[1]"
   local x0, y0, z0, inverse = info.lower[0], info.lower[1], info.lower[2], 1 / scale
+  -- Sets the point number k, from 0, of `points` to x, y, z of the world in the file's numbers.
+  local function place(points, k, x, y, z)
+    points[3 * k], points[3 * k + 1], points[3 * k + 2] = x0 + (x - at[1]) * inverse, y0 + (y - at[2]) * inverse,
+      z0 + (z - at[3]) * inverse
+  end
   -- Is a point of the world inside a part of the mesh, a number from 0, or in the whole mesh (-1)?
   local function within(part, x, y, z)
-    point[0], point[1], point[2] = x0 + (x - at[1]) * inverse, y0 + (y - at[2]) * inverse, z0 + (z - at[3]) * inverse
+    place(point, 0, x, y, z)
     check(C.cq_mesh_inside(mesh, part, 1, point, answer))
     return answer[0] == 1
+  end
+  -- The group and the material, int32_t[2 count], of the triangles nearest to points of the world, which it overwrites.
+  local function nearest(points, count)
+    local found = ffi.new("int32_t[?]", 2 * math.max(count, 1))
+    for k = 0, count - 1 do place(points, k, points[3 * k], points[3 * k + 1], points[3 * k + 2]) end
+    C.cq_mesh_nearest(mesh, count, points, found)
+    return found
   end
   local exact = closed and info.volume * scale^3 or nil
   local parts = parts_of(mesh, info)
@@ -153,7 +189,7 @@ local function new(fields)
   -- The particles of the mesh, with its parts as groups.
   self.fill = function(spacing)
     local out = primitive.fill(self, spacing)
-    mark(self, out, parts, within)
+    mark(self, out, parts, within, nearest)
     return out
   end
   return self
