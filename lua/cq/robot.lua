@@ -485,8 +485,8 @@ function Robot:hydrostatic(fields) return with_values(self, hydrostatic(self, fi
 ---
 ---  robot:stretched { axis = "y", factor = p.length }                                       all of it
 ---  robot:stretched { axis = "y", joints = { 0.05, 0.25, 0.4 }, lengths = p.lengths }       two links
----Errors: none or several of factor, lengths and places; a length that is not above 0; a chamber under pressure that
----would be stretched; a position set by robot:with.
+---Errors: none or several of factor, lengths and places; a length that is not above 0; an open surface under pressure
+---that would be stretched; a position set by robot:with.
 ---@param fields robot.stretched.def
 ---@return cq.Robot
 function Robot:stretched(fields)

@@ -242,7 +242,7 @@ end
 ---Errors: a Courant number above 1, with the substeps that would do; particles outside of the grid or inside a wall,
 ---where a liquid may start up to half a cell within; pressure_smoothing or a material's f_bar on a GPU;
 ---with formulation = "total_lagrangian" materials that flow or relax or have f_bar, fewer than 1.5 particles along a
----cell, and pressure_smoothing, and under implicit steps viscosity, collisions and pressure on open surfaces;
+---cell, and pressure_smoothing, and under implicit steps collisions and pressure on open surfaces;
 ---transfer = { decay } with implicit or total Lagrangian steps or a GPU; collisions with updated steps; both
 ---formulations with implicit steps, f_bar, a GPU, or cables on an updated robot; bodies that meet.
 ---@param fields cq.World.def
