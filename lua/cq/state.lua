@@ -245,6 +245,11 @@ local energy_kind = is.one_of { "total", "kinetic", "elastic", "potential", defa
 ---elastic; potential, -m g . x, zero at the origin; or their sum. The energy that actuators hold is left out. The
 ---kinetic energy of total Lagrangian steps is that of the nodes: it also counts motion of a cell that is not affine,
 ---which particles do not see.
+---
+---With Maxwell branches (cq.Material.viscoelastic) the sum is no balance of energy: what they store does not follow from
+---their stress Q alone. elastic has <Q, F^T F - I>/2 in its place, which is about twice as large while nothing has
+---relaxed, and may be below zero later.
+---
 ---@param which? string|string[]|integer[]|cq.Group|cq.Robot    all particles unless given
 ---@param kind? "total"|"kinetic"|"elastic"|"potential"    "total", the sum, unless given
 ---@return cq.Tensor     one number, with a row for each group of a list
