@@ -246,8 +246,8 @@ local energy_kind = is.one_of { "total", "kinetic", "elastic", "potential", defa
 ---kinetic energy of total Lagrangian steps is that of the nodes: it also counts motion of a cell that is not affine,
 ---which particles do not see.
 ---
----With Maxwell branches (cq.Material.viscoelastic) the sum is no balance of energy: what they store does not follow from
----their stress Q alone. elastic has <Q, F^T F - I>/2 in its place, which is about twice as large while nothing has
+---With Maxwell branches (cq.Material.viscoelastic) the sum is no balance of energy: what they store does not follow
+---from their stress Q alone. elastic has <Q, F^T F - I>/2 in its place, which is about twice as large while nothing has
 ---relaxed, and may be below zero later.
 ---
 ---@param which? string|string[]|integer[]|cq.Group|cq.Robot    all particles unless given
