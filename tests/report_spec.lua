@@ -433,7 +433,8 @@ describe("the report of a study", function()
     local stores = require "cq.study.store"
     assert(host.make_folder(folder .. "/many"))
     local store = stores.open(folder .. "/many/study.sqlite", { create = true })
-    store:define { name = "many", trials = 10000, space = { { name = "x", kind = "uniform", min = 0, max = 1 } },
+    store:define { name = "many", trials = 10000, repeats = 1, seed = 1, sampler = "sobol",
+      space = { { name = "x", kind = "uniform", min = 0, max = 1 } },
       objectives = { { name = "loss", sign = 1 }, { name = "mass", sign = 1 } } }
     store:fill(10000)
     store.base:run [[UPDATE trial SET state = 'done', point = '{"x": ' || (number / 10000.0) || '}', value = number,

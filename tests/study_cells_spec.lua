@@ -59,8 +59,8 @@ for k = 1, option("count", 300) do
     end,
     plot = function()
       if k % 10 ~= 0 then return end
-      session:look()
-      require "cq.study.plot"(session.study, session.store, folder .. "/plots")
+      local store, looked = session:look()
+      require "cq.study.plot"(looked, store, folder .. "/plots")
     end,
   }
   for look, f in pairs(looks) do

@@ -65,6 +65,22 @@ describe("a study of seeds", function()
     assert(other.code == 1 and other.err:find("was begun otherwise: ", 1, true), other.err)
   end)
 
+  it("leaves the trials of more seeds, which another process adds meanwhile, to that process", function()
+    local grows = [[
+      if require("cq").option("seed", 0) == 1 then
+        local store = require("cq.study.store").open(require("cq").option("out", "") .. "/../../study.sqlite")
+        store:fill(4)
+        store:close()
+      end
+    ]]
+    local result = study("run", grows .. squares, "--seeds", "2")
+    assert.equal(0, result.code, result.err)
+    assert(result.out:find(", 2 seeds\n", 1, true), result.out)
+    assert.is_nil(trial(3, "trial.json"))
+    assert.equal(0, study("run", grows .. squares, "--seeds", "4").code)
+    assert(trial(4, "trial.json"):find('"seed": 4', 1, true))
+  end)
+
   it("counts what changed: a script and its options", function()
     assert.equal(0, study("run", squares, "--seeds", "2").code)
     local options = study("run", squares, "--seeds", "2", "--more", "1")

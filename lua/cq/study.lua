@@ -250,11 +250,11 @@ end
 function Study:adapts() return samplers[self.sampler].adapts == true end
 
 ---@internal
----The number of the last trial whose point the sampler can draw from the results in history so far; infinite for
----samplers that do not adapt.
+---The number of the last trial whose point the sampler can draw from the results in history so far: the last of the
+---study for samplers that need no results.
 function Study:limit(history)
   local limit = samplers[self.sampler].limit
-  return limit and limit(self, history) * self.repeats or math.huge
+  return math.min(limit and limit(self, history) * self.repeats or math.huge, self:count())
 end
 
 ---@internal
@@ -294,16 +294,19 @@ end
 ---The differences from a stored definition, as sentences; none if the study can be resumed, also with more points where
 ---those that were drawn stay the same.
 ---@param stored table<string, any>
+---@param of_trials? boolean      only those that matter to one trial: in space or objectives; points may lack
 ---@return string[]
-function Study:changes(stored)
+function Study:changes(stored, of_trials)
   local own, out = self:definition(), {}
-  local longer = is_longer(own, stored)
+  local longer = is_longer(own, stored) or of_trials and is_longer(stored, own)
   for key, value in pairs(own) do
     local was, is_now = json.encode(stored[key]), json.encode(value)
     local grows = longer and (key == "trials" or key == "space")
       or key == "trials" and not samplers[self.sampler].fixed and stored.trials <= value
-    if was ~= is_now and not grows then out[#out + 1] = ("%s was %s and is %s"):format(called[key] or key, was,
-      is_now) end
+    local matters = not of_trials or key == "space" or key == "objectives"
+    if was ~= is_now and matters and not grows then
+      out[#out + 1] = ("%s was %s and is %s"):format(called[key] or key, was, is_now)
+    end
   end
   table.sort(out)
   return out

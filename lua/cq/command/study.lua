@@ -25,7 +25,8 @@ end
 -- one that is done, any other must be a number; whether there is such a trial is not looked at.
 local function number_of(words, action, session)
   if words[1] == "best" then
-    local best = session:look():best(session.study.repeats)
+    local store, study = session:look()
+    local best = store:best(study.repeats)
     return best and best.trial or is.fail "the study has no trial that is done"
   end
   local number = tonumber(words[1] or "")
@@ -167,8 +168,8 @@ end
 -- cqlua study plot: draws the results and prints the paths of the files.
 function actions.plot(options, script)
   local session = session_of(script, options)
-  session:look()
-  local paths = require "cq.study.plot" (session.study, session.store, session.folder .. "/plots")
+  local store, study = session:look()
+  local paths = require "cq.study.plot" (study, store, session.folder .. "/plots")
   for _, path in ipairs(paths) do print(path) end
 end
 
@@ -184,8 +185,9 @@ function actions.retry(options, script)
     states[#states + 1] = state
   end
   local session = session_of(script, options)
-  print(("%s will be tried again by %s"):format(text.count(session:look(true):retry(states), "trial"),
-    session:command "run"))
+  local store = session:look(true)
+  session:require_trials()
+  print(("%s will be tried again by %s"):format(text.count(store:retry(states), "trial"), session:command "run"))
 end
 
 -- cqlua study stop: gives the order to stop to all workers.

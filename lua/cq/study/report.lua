@@ -86,7 +86,7 @@ end
 ---@param session cq.Session
 ---@param as_json? boolean
 function report.status(session, as_json)
-  local study, store = session.study, session:look()
+  local store, study = session:look()
   local counts = store:counts()
   if as_json then
     local best = store:best(study.repeats)
@@ -115,7 +115,7 @@ local function folder_of(session, number) return ("%s/trials/%06d"):format(sessi
 ---Prints all that is known of a trial: state, point, results, curves, time, and the command that runs it alone.
 ---@param session cq.Session
 function report.show(session, number)
-  local study, store = session.study, session:look()
+  local store, study = session:look()
   local row = store:trial(number)
   local k, replicate = study:place(number)
   print(("trial %d: %s%s"):format(number, row.state, row.problem and ", " .. row.problem or ""))
@@ -135,14 +135,19 @@ function report.show(session, number)
   end
 end
 
----Runs a trial again, alone and outside of the study, and prints its result; also before the study has begun. Errors:
----no such trial; one whose point the sampler has yet to choose.
+---Runs a trial again, alone and outside of the study, and prints its result; also before the study has begun. Point and
+---seed are those of the stored study. Errors: no such trial; one whose point the sampler has yet to choose; a script
+---with other parameters or objectives.
 ---@param session cq.Session
 ---@return integer? code      1: the trial failed
 function report.rerun(session, number)
-  local study, store = session.study, session:has_begun() and session:look()
+  local study, store, row = session.study, nil, { attempts = 0 }
+  if session:has_begun() then
+    store, study = session:look()
+    session:require_trials()
+    row = store:trial(number)
+  end
   if number > study:count() then is.fail("the study has no trial %d; it has %d", number, study:count()) end
-  local row = store and store:trial(number) or { attempts = 0 }
   local k, replicate = study:place(number)
   if not row.point and study:adapts() then is.fail("trial %d has no point yet: the sampler draws it when the trial "
     .. "begins", number) end
@@ -152,13 +157,13 @@ function report.rerun(session, number)
     seed = study:seed_of(point, replicate), folder = ("%s/rerun/%06d"):format(session.folder, number),
     began = process.now(),
   }
-  local changed = store and session:changed(store:definition())
+  local changed = store and session:changed(session.stored)
   if changed then
     message.warn("%s was changed since the study %s began: trial %d may give other numbers than its row", changed,
       study.name, number)
   end
   if store then store:close() end
-  local state, result = require("cq.study.trial").alone(study, job)
+  local state, result = require("cq.study.trial").alone(session.study, job)
   if state == "failed" then
     print(("trial %d failed: %s"):format(number, result))
     return 1
@@ -168,14 +173,17 @@ function report.rerun(session, number)
 end
 
 ---Renders a finished trial as trial.mp4 in its folder, without training: its function runs, in which run:optimize
----loads the saved result. Prints the path. Errors: a trial that is not done, or that has optimized no experiment.
+---loads the saved result. Prints the path. Errors: a trial that is not done, or that has optimized no experiment; a
+---script with other parameters or objectives.
 ---@param session cq.Session
 ---@param number integer
 function report.render(session, number)
-  local study, row, folder = session.study, session:look():trial(number), folder_of(session, number)
+  local store, study = session:look()
+  session:require_trials()
+  local row, folder = store:trial(number), folder_of(session, number)
   if row.state ~= "done" then is.fail("trial %d is %s: it has no result to draw", number, row.state) end
   local _, replicate = study:place(number)
-  local run = require("cq.study.trial").replay(study, { number = number, point = row.point, replicate = replicate,
+  local run = require("cq.study.trial").replay(session.study, { number = number, point = row.point, replicate = replicate,
     seed = study:seed_of(row.point, replicate), folder = folder })
   if not run then is.fail("trial %d has optimised no experiment: there is nothing to draw", number) end
   run:render "trial.mp4"
@@ -208,7 +216,7 @@ end
 ---@param session cq.Session
 ---@param curves? boolean
 function report.export(session, curves)
-  local study, store = session.study, session:look()
+  local store, study = session:look()
   if curves then return export_curves(store) end
   local rows = store:trials()
   local results = stores.result_names(rows, study.objectives)

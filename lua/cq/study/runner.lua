@@ -50,13 +50,11 @@ end
 local function claim(self)
   local store, now = self.store, process.now()
   return store.base:transaction(function()
-    local limit = math.huge
     if self.history then
       store.base:turn()
       self.history:refresh()
-      limit = self.study:limit(self.history)
     end
-    local claimed = store:claim(self.worker, limit, now)
+    local claimed = store:claim(self.worker, self.study:limit(self.history), now)
     if not claimed then return nil end
     local point = claimed.point
     if not point then

@@ -3,6 +3,7 @@
 --   runs/NAME/study.sqlite       the store
 --   runs/NAME/trials/000012/     of trial 12: trial.json, history.csv, output.txt, and what cq.Run writes
 --   runs/NAME/plots/*.png
+local definition = require "cq.study.definition"
 local filesystem = require "cq.study.filesystem"
 local host = require "cq.host"
 local is = require "cq.base.schema"
@@ -22,6 +23,7 @@ local text = require "cq.base.text"
 ---@field seeds integer?      the script is no study, but is tried with so many seeds
 ---@field folder string
 ---@field store cq.Store?
+---@field stored table<string, any>?      the stored definition, once the store was looked at
 ---@field modules table<string, string>   hashes of what the script loads before its study is there
 local Session = { __name = "cq.Session" }
 Session.__index = Session
@@ -110,7 +112,7 @@ local function is_there(self) return self.address ~= nil or host.kind(self:path(
 -- Opens the store of the study. path: of a file, or the address of a server, where the study has a schema of its own;
 -- def: options of stores.open, changed.
 local function open_store(self, path, def)
-  def.schema, def.study = "cqlua_" .. self.study.name, self.study
+  def.schema = "cqlua_" .. self.study.name
   return stores.open(path, def)
 end
 
@@ -120,16 +122,18 @@ function Session:has_begun() return is_there(self) end
 
 ---Opens the store of a study that has begun (self.store), to read unless `change` is set. Errors: it has not begun.
 ---@param change? boolean
----@return cq.Store
+---@return cq.Store store, cq.Study study      as it was begun; the script's own may be another one by now
 function Session:look(change)
-  local store = is_there(self)
-    and open_store(self, self:path(), { read_only = not change })
-  if not store or not store.base:has_table "rung" then
+  local store = is_there(self) and open_store(self, self:path(), { read_only = not change })
+  self.stored = store and store.base:has_table "rung" and store:definition()
+  if not self.stored then
     is.fail("the study %s has not begun: there is no %s; begin it with %s", self.study.name, self:path(),
       self:command "run")
   end
+  local study = definition.study(self.stored)
+  store:follow(study)
   self.store = store
-  return self.store
+  return store, study
 end
 
 -- Moves the named files of an earlier study from the study's folder into a new subfolder. Errors: they cannot be moved.
@@ -154,15 +158,23 @@ local function refuse_workers(self, store)
   end
 end
 
+-- Raises an error that names the changes, if there are any, which a study has seen since it began.
+local function refuse(self, changes, advice)
+  if #changes > 0 then
+    is.fail("the study %s in %s was begun otherwise: %s%s", self.study.name, self.folder, table.concat(changes, "; "),
+      advice)
+  end
+end
+
+---Raises an error if the trials of the stored study are none of the script's, which has other parameters or objectives.
+function Session:require_trials() refuse(self, self.study:changes(self.stored, true), "") end
+
 -- Raises an error if the study differs from the stored one, in its definition, or, unless go_on is set, in script or
 -- options.
 local function compare(self, stored, go_on)
   local study = self.study
-  local changes = study:changes(stored)
-  if #changes > 0 then
-    is.fail("the study %s in %s was begun otherwise: %s. --force-new begins anew and keeps what is there in earlier-1; "
-      .. "or give this one another name", study.name, self.folder, table.concat(changes, "; "))
-  end
+  refuse(self, study:changes(stored), ". --force-new begins anew and keeps what is there in earlier-1; or give this one "
+    .. "another name")
   if go_on then return end
   local said = "%s since the study %s began. --go-on lets what is there count too, --force-new begins anew"
   local changed = self:changed(stored)
@@ -205,6 +217,7 @@ function Session:begin(def)
   parts.script, parts.modules, parts.options = self:hash(), self.modules, option.given()
   store:define(parts)
   store:fill(self.study:count())
+  store:follow(self.study)
   self.store = store
   return store
 end

@@ -200,4 +200,12 @@ function space.listed(name, given)
   return space.choice(given)
 end
 
+---@internal
+---A parameter from its stored description.
+---@param entry table
+---@return cq.Parameter
+function space.stored(entry)
+  return setmetatable({ kind = entry.kind, min = entry.min, max = entry.max, values = entry.values }, Parameter)
+end
+
 return space

@@ -9,13 +9,17 @@
 -- has it, as its attempt number n; a result is taken from nobody else. A worker beats for what it runs; what has no
 -- beat for LOST seconds, or whose process is gone from this machine, waits again, or is lost when it was tried too
 -- often.
+local definition = require "cq.study.definition"
 local json = require "cq.base.json"
 local is = require "cq.base.schema"
 local sqlite = require "cq.study.sqlite"
 local text = require "cq.base.text"
 
+local LARGEST = 2 ^ 31 - 1   -- number of a trial
+
 ---@class cq.Store
 ---@field path string
+---@field last integer      number of the last trial that is looked at. A study may have grown since this process began
 local Store = { __name = "cq.Store" }
 Store.__index = Store
 
@@ -63,10 +67,10 @@ local sound = { trial = {
   { "value", "typeof(value) IN ('real', 'integer', 'null')" },            -- null: SQLite's NaN
 } }
 
--- Raises the error that the store is damaged, or belongs to another study: `where` (a row) has column = value.
+-- Raises the error that the store is damaged: `where` (a row) has column = value.
 local function damaged(self, where, column, value)
-  is.fail("%s is damaged, or its study is another one than the script's: %s has %s = %s; cqlua study run --force-new begins anew, and keeps what is there",
-    self.path, where, column, text.describe(value))
+  is.fail("%s is damaged: %s has %s = %s; cqlua study run --force-new begins anew, and keeps what is there", self.path,
+    where, column, text.describe(value))
 end
 
 -- Raises an error if a cell of any table holds a value of the wrong type or out of range (`sound`). For SQLite.
@@ -108,7 +112,6 @@ function store.is_server(path) return path:find "^postgres%a*://" ~= nil end
 
 ---@class cq.Store.def: cq.Sqlite.def
 ---@field schema? string        of the study on a server
----@field study? cq.Study        whose trials it holds
 
 ---Opens the store of a study, and creates its tables if they are missing, unless it is only read. Errors: those of
 ---sqlite.open and postgres.open; a damaged store.
@@ -118,7 +121,7 @@ function store.is_server(path) return path:find "^postgres%a*://" ~= nil end
 function store.open(path, def)
   local driver = store.is_server(path) and require "cq.study.postgres" or sqlite
   local self = setmetatable({ base = driver.open(path, def) }, Store)
-  self.path, self.study = self.base.path, def and def.study
+  self.path, self.last = self.base.path, LARGEST
   if not (def and def.read_only) and not self.base:has_table "rung" then
     self.base:transaction(function()
       self.base:turn()
@@ -129,6 +132,11 @@ function store.open(path, def)
   end
   return self
 end
+
+---Sets the study whose trials are read from now on: trials of more points than it has are passed over, and the points
+---and results of all others must be its own.
+---@param study cq.Study
+function Store:follow(study) self.study, self.last = study, study:count() end
 
 -- Closes the database.
 function Store:close() self.base:close() end
@@ -153,22 +161,20 @@ end
 
 -- ---- the definition ------------------------------------------------------------------------------------------------
 
-local kinds_of_parts = { ["def.trials"] = "number", ["def.modules"] = "table", ["def.space"] = "table" }
-
----The stored parts of the study's definition by name; nil: none is stored yet.
+---The stored parts of the study's definition by name; nil: none is stored yet. Errors: a part that is damaged or lacks.
 ---@return table<string, any>?
 function Store:definition()
   local out
   for _, row in ipairs(self.base:rows "SELECT key, value FROM study WHERE key LIKE 'def.%'") do
     local fine, value = pcall(json.decode, row.value)
-    local kind = kinds_of_parts[row.key]
-    if not fine or kind and type(value) ~= kind then
-      damaged(self, "the definition", tostring(row.key), row.value)
-    end
+    if not fine then damaged(self, "the definition", tostring(row.key), row.value) end
     out = out or {}
     out[row.key:sub(5)] = value
   end
-  if out and not out.trials then damaged(self, "the definition", "def.trials", "nothing") end
+  local flaw = out and definition.flaw(out)
+  if flaw then
+    damaged(self, "the definition", flaw, out[flaw] == nil and "nothing" or json.encode(out[flaw]))
+  end
   return out
 end
 
@@ -208,7 +214,6 @@ function Store:fill(count)
   end)
 end
 
-local LARGEST = 2 ^ 31 - 1
 local take = [[UPDATE trial SET state = 'running', worker = ?1, began = ?3, beat = ?3, attempts = attempts + 1,
   ended = NULL, result = NULL, problem = NULL, step = NULL, value = NULL, serial = NULL
   WHERE number = (SELECT number FROM trial WHERE state = 'waiting' AND number <= ?2 ORDER BY number LIMIT 1%s)
@@ -220,7 +225,6 @@ local take = [[UPDATE trial SET state = 'running', worker = ?1, began = ?3, beat
 ---@param now number         [s]
 ---@return { number: integer, attempts: integer, point: string? }?
 function Store:claim(worker, limit, now)
-  limit = math.min(limit, LARGEST)
   local claimed = self.base:rows((take):format(self.base.skip_locked), worker, limit, now)[1]
   if claimed and claimed.point then require_point(self, claimed, numbers_of(self, claimed, "point")) end
   return claimed
@@ -379,7 +383,8 @@ end
 ---  point, trial: the best of them; value: the less the better
 function Store:best(repeats)
   local best = self.base:rows([[SELECT (number - 1) / ?1 + 1 AS k, avg(value) AS value, count(*) AS count,
-    min(number) AS number FROM trial WHERE state = 'done' GROUP BY k ORDER BY count DESC, value LIMIT 1]], repeats)[1]
+    min(number) AS number FROM trial WHERE state = 'done' AND number <= ?2 GROUP BY k
+    ORDER BY count DESC, value LIMIT 1]], repeats, self.last)[1]
   if not best then return nil end
   best.trial = self.base:value([[SELECT number FROM trial WHERE state = 'done' AND number BETWEEN ? AND ?
     ORDER BY value, number LIMIT 1]], (best.k - 1) * repeats + 1, best.k * repeats)
@@ -392,7 +397,8 @@ end
 ---@return table<string, integer>
 function Store:counts()
   local out = { waiting = 0, running = 0, done = 0, failed = 0, pruned = 0, lost = 0 }
-  for _, row in ipairs(self.base:rows "SELECT state, count(*) AS count FROM trial GROUP BY state") do
+  for _, row in ipairs(self.base:rows("SELECT state, count(*) AS count FROM trial WHERE number <= ? GROUP BY state",
+    self.last)) do
     out[row.state] = row.count
   end
   return out
@@ -410,10 +416,11 @@ local function decoded(self, row)
   return row
 end
 
--- A list of the rows of the table trial, decoded, that `which`, SQL after FROM trial, selects and orders. ...: its
--- values.
-local function select(self, which, ...)
-  local rows = self.base:rows("SELECT * FROM trial " .. which, ...)
+-- A list of the rows of the table trial, decoded, up to the last trial of the study, that an SQL condition with its
+-- values (...) selects, in an order.
+local function select(self, order, where, ...)
+  local rows = self.base:rows(("SELECT * FROM trial WHERE number <= ? AND (%s) ORDER BY %s"):format(where, order),
+    self.last, ...)
   for _, row in ipairs(rows) do decoded(self, row) end
   return rows
 end
@@ -422,12 +429,12 @@ end
 ---@param where? string    SQL condition; its values follow
 ---@return table[]
 function Store:trials(where, ...)
-  return select(self, (where and "WHERE " .. where or "") .. " ORDER BY number", ...)
+  return select(self, "number", where or "0 = 0", ...)
 end
 
 ---A list of the rows of finished trials, the best first by their first objective.
 ---@return table[]
-function Store:ranking() return select(self, "WHERE state = 'done' ORDER BY value, number") end
+function Store:ranking() return select(self, "value, number", "state = 'done'") end
 
 ---A trial's row, decoded: number, state, point, result, ... Errors: no such number.
 ---@param number integer
@@ -441,7 +448,7 @@ end
 ---ended.
 ---@param serial integer
 ---@return table[]
-function Store:ended(serial) return select(self, "WHERE serial > ? ORDER BY serial", serial) end
+function Store:ended(serial) return select(self, "serial", "serial > ?", serial) end
 
 ---The values that a trial has reported, as curves over steps by name; NaN where none was stored.
 ---@return table<string, { x: number[], y: number[] }>

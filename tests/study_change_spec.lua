@@ -1,0 +1,59 @@
+-- study_change: a study whose script, modules or options are changed while it runs, or between two commands.
+local json = require "cq.base.json"
+local process = require "tests.process"
+local has = require("tests.sentence").says
+
+local folder
+
+before_each(function() folder = process.folder() end)
+after_each(function() process.remove(folder) end)
+
+local function script(content) process.write(folder .. "/s.lua", "local cq = require \"cq\"\n" .. content) end
+
+-- cqlua study ACTION s.lua ..., in the test's folder
+local function study(action, ...)
+  return process.cqlua { "study", action, folder .. "/s.lua", "--out", folder .. "/out", ... }
+end
+
+local function fine(result)
+  assert(result.code == 0, result.err .. result.out)
+  return result.out
+end
+
+local function refused(part, result)
+  assert.equal(1, result.code, result.out)
+  has(result.err, part)
+end
+
+describe("a script that was changed", function()
+  it("changes nothing of the results that are looked at, and reruns no trial of another kind", function()
+    script [[return cq.Study { name = "a", grid = { x = { 10, 20, 30 } }, repeats = 2, seed = 7, minimize = "miss",
+      run = function(p, trial)
+        trial.report(1, { miss = p.x })
+        return { miss = p.x }
+      end }]]
+    fine(study "run")
+    local before = {}
+    for _, action in ipairs { "status", "export" } do before[action] = fine(study(action)) end
+    script [[return cq.Study { name = "a", grid = { x = { "p", "q" } }, maximize = "gain",
+      run = function(p) return { gain = 1 } end }]]
+    for action, said in pairs(before) do assert.equal(said, fine(study(action))) end
+    has(before.status, "best miss 10 (point 1, mean of 2, the best of them trial 1)")
+    has(fine(study("show", "best")), "point 1, replicate 1, seed 7\n  x 10\n  miss = 10\n")
+    fine(study "plot")
+    for _, words in ipairs { { "retry", "--state", "done" }, { "rerun", "2" }, { "render", "2" }, { "run" } } do
+      refused('the study a in ' .. folder .. '/out was begun otherwise: minimize or maximize was', study(unpack(words)))
+    end
+    assert.equal(before.status, fine(study "status"))
+  end)
+
+  it("may have fewer points or another seed when its trials are looked at or run once more", function()
+    script [[return cq.Study { name = "a", space = { x = cq.Space.uniform(0, 1) }, trials = cq.option("trials", 2),
+      run = function(p, trial) return p.x + trial.seed end }]]
+    fine(study("run", "--trials", "4", "--seed", "5"))
+    has(fine(study "status"), "4/4  done 4")
+    local result = json.encode(json.decode(process.read(folder .. "/out/trials/000004/trial.json")).result)
+    has(fine(study("rerun", "4")), "trial 4: done " .. result)
+    has(fine(study("retry", "--state", "done")), "4 trials will be tried again")
+  end)
+end)
