@@ -1,4 +1,5 @@
 -- study_change: a study whose script, modules or options are changed while it runs, or between two commands.
+local host = require "cq.host"
 local json = require "cq.base.json"
 local process = require "tests.process"
 local has = require("tests.sentence").says
@@ -55,5 +56,44 @@ describe("a script that was changed", function()
     local result = json.encode(json.decode(process.read(folder .. "/out/trials/000004/trial.json")).result)
     has(fine(study("rerun", "4")), "trial 4: done " .. result)
     has(fine(study("retry", "--state", "done")), "4 trials will be tried again")
+  end)
+end)
+
+describe("the options of a study", function()
+  local sums = [[
+  return cq.Study { name = "a", space = { x = cq.Space.uniform(0, 1) }, trials = 2, run = function(p, trial)
+    local half = cq.tensor({ 1 / 3 }):item()
+    return { loss = p.x + trial.seed + cq.option("more", 0), half = half, says = #cq.option("word", "") }
+  end }]]
+
+  -- the numbers of a trial as its rerun prints them
+  local function numbers(said) return said:match "trial 2: done ({.-}); its folder is" end
+
+  it("are those of the command that show prints, which reruns the trial", function()
+    script(sums)
+    fine(study("run", "--more", "100", "--word", "two words", "--seed", "12345678901", "--precision", "float64"))
+    local kept = json.decode(process.read(folder .. "/out/trials/000002/trial.json"))
+    local command = fine(study("show", "2")):match "alone: (cqlua study rerun [^\n]*)"
+    has(command, "--more=100 --precision=float64 --seed=12345678901 '--word=two words'")
+    local pipe = io.popen((command:gsub("^cqlua", host.executable)) .. " 2>&1")
+    local said = pipe:read "*a"
+    pipe:close()
+    assert.same(kept.result, json.decode(numbers(said)))
+    assert.is_nil(said:find("was changed", 1, true) or said:find("were changed", 1, true), said)
+    -- without them it is another computation, of the trial's seed
+    local bare = study("rerun", "2")
+    has(bare.err, "the options were changed from {", "trial 2 may give other numbers than its row")
+    assert.near(kept.result.loss - 100, json.decode(numbers(bare.out)).loss, 1e-5)
+    has(fine(study "export"), "\n2,2,1,12345678901,done,")
+    has(fine(study("retry", "--state", "done")), "--more=100 --precision=float64")
+  end)
+
+  it("are the same in all of its trials, precision too", function()
+    script(sums)
+    fine(study("run", "--precision", "float64"))
+    refused('the options were changed from {"precision": "float64"} to {} since the study a began. --go-on lets',
+      study "run")
+    fine(study("run", "--go-on"))
+    has(fine(study("show", "2")), "--precision=float64\n")           -- with which trial 2 ran
   end)
 end)

@@ -146,7 +146,7 @@ describe("a study", function()
     has(alone.out, "it fell over")
     has(fine(study("rerun", "4", "--fails", "3")), 'trial 4: done {"loss":')
     has(fine(study("retry", "--state", "failed,lost")),
-      ("1 trial will be tried again by cqlua study run %s/s.lua --out %s/out\n"):format(folder, folder))
+      ("1 trial will be tried again by cqlua study run %s/s.lua --out %s/out --fails=3\n"):format(folder, folder))
     fine(study("run", "--go-on"))
     assert.equal(8, count(rows_of(), "done"))
   end)

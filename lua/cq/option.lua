@@ -215,6 +215,33 @@ function option.unused(near)
 end
 
 ---@internal
+---The options that the results of a script depend on: its own, and device, precision, simd and seed where they were
+---given.
+---@return table<string, string|number|true>
+function option.of_results()
+  local out = option.given()
+  for _, name in ipairs { "device", "precision", "simd", "seed" } do
+    local value = option.program[name]
+    if value ~= nil and not (name == "simd" and value == "auto") then out[name] = value end
+  end
+  return out
+end
+
+---@internal
+---Options by name as sorted words of a command line, which a shell may need in quotes.
+---@param options table<string, string|number|true>
+---@return string[]
+function option.words(options)
+  local out = {}
+  for name, value in pairs(options) do
+    out[#out + 1] = value == true and "--" .. name
+      or ("--%s=%s"):format(name, type(value) == "number" and text.exact(value) or tostring(value))
+  end
+  table.sort(out)
+  return out
+end
+
+---@internal
 ---The options that were given on the command line, for a run's manifest.
 ---@return table<string, string|true>
 function option.given()

@@ -61,7 +61,7 @@ local function work(session, store, options)
   local outcome = runners.new {
     study = session.study, store = store, folder = session.folder, jobs = options.jobs, words = child,
     threads = threads,
-    script = session:hash(),
+    script = session:hash(), options = option.of_results(),
   }:run()
   local counts, summary = store:counts(), require "cq.study.summary" (session.study, store)
   if outcome == "finished" then tell_idle_pruner(session.study, store, counts) end
@@ -209,7 +209,7 @@ return {
     seeds = is.integer { min = 1, max = 1e6, optional = true,
       help = "the script returns no study but numbers, { loss = ... }, and is run with so many seeds, from --seed on" },
     ["force-new"] = is.boolean { default = false, help = "run: begin anew; what is there is kept in earlier-1" },
-    ["go-on"] = is.boolean { default = false, help = "run: the script was changed, and what it gave before counts" },
+    ["go-on"] = is.boolean { default = false, help = "run: the script or its options were changed, and what it gave before counts" },
     state = is.string { optional = true, help = "retry: trials of these states, as failed,lost" },
     launch = is.one_of { "slurm", "ssh", optional = true,
       help = "run: workers on other machines: slurm, or ssh HOST,HOST,..." },

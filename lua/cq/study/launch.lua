@@ -33,16 +33,9 @@ local function command_of(session, options)
   if session.seeds then words[#words + 1] = "--seeds " .. session.seeds end
   if options["go-on"] then words[#words + 1] = "--go-on" end
   words[#words + 1] = ("--jobs %d --out %s"):format(options.jobs, quoted(session.folder))
-  for _, name in ipairs { "device", "precision", "simd", "seed" } do
-    local value = option.program[name]
-    local chosen = value ~= nil and not (name == "simd" and value == "auto")
-    if chosen then words[#words + 1] = ("--%s %s"):format(name, value) end
-  end
   if option.program.quiet then words[#words + 1] = "--quiet" end
   if option.program.threads > 0 then words[#words + 1] = "--threads " .. option.program.threads end
-  for name, value in pairs(option.given()) do
-    words[#words + 1] = value == true and "--" .. name or ("--%s=%s"):format(name, quoted(value))
-  end
+  for _, word in ipairs(option.words(option.of_results())) do words[#words + 1] = quoted(word) end
   return table.concat(words, " ")
 end
 

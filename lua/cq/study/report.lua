@@ -5,8 +5,10 @@ local host = require "cq.host"
 local is = require "cq.base.schema"
 local importance = require "cq.study.importance"
 local message = require "cq.base.message"
+local option = require "cq.option"
 local process = require "cq.study.process"
 local progress = require "cq.study.progress"
+local read_file = require "cq.base.read_file"
 local stores = require "cq.study.store"
 local summary = require "cq.study.summary"
 local text = require "cq.base.text"
@@ -112,6 +114,15 @@ end
 -- The path of a trial's folder.
 local function folder_of(session, number) return ("%s/trials/%06d"):format(session.folder, number) end
 
+-- What a trial was run with, for Session:changed: the script and the options of its trial.json, or else those of the
+-- stored study.
+local function origin_of(session, number)
+  local bytes = read_file(folder_of(session, number) .. "/trial.json")
+  local fine, manifest = pcall(json.decode, bytes or "")
+  fine = fine and type(manifest) == "table" and type(manifest.options) == "table"
+  return tables.merged(session.stored, fine and { script = manifest.script_hash, options = manifest.options })
+end
+
 ---Prints all that is known of a trial: state, point, results, curves, time, and the command that runs it alone.
 ---@param session cq.Session
 function report.show(session, number)
@@ -131,7 +142,7 @@ function report.show(session, number)
   if row.ended and row.began then print("took " .. duration(row.ended - row.began)) end
   if host.kind(folder_of(session, number)) then print("folder " .. folder_of(session, number)) end
   if row.point or not study:adapts() then
-    print("alone: " .. session:command("rerun", tostring(number)))
+    print("alone: " .. session:command("rerun", tostring(number), origin_of(session, number).options))
   end
 end
 
@@ -155,12 +166,12 @@ function report.rerun(session, number)
   local job = {
     number = number, attempts = row.attempts, point = point, replicate = replicate, script = session:hash(),
     seed = study:seed_of(point, replicate), folder = ("%s/rerun/%06d"):format(session.folder, number),
-    began = process.now(),
+    options = option.of_results(), began = process.now(),
   }
-  local changed = store and session:changed(session.stored)
+  local changed = store and session:changed(origin_of(session, number))
   if changed then
-    message.warn("%s was changed since the study %s began: trial %d may give other numbers than its row", changed,
-      study.name, number)
+    message.warn("%s since the study %s began: trial %d may give other numbers than its row", changed, study.name,
+      number)
   end
   if store then store:close() end
   local state, result = require("cq.study.trial").alone(session.study, job)
@@ -183,8 +194,9 @@ function report.render(session, number)
   local row, folder = store:trial(number), folder_of(session, number)
   if row.state ~= "done" then is.fail("trial %d is %s: it has no result to draw", number, row.state) end
   local _, replicate = study:place(number)
-  local run = require("cq.study.trial").replay(session.study, { number = number, point = row.point, replicate = replicate,
-    seed = study:seed_of(row.point, replicate), folder = folder })
+  local job = { number = number, point = row.point, replicate = replicate, folder = folder,
+    seed = study:seed_of(row.point, replicate) }
+  local run = require("cq.study.trial").replay(session.study, job)
   if not run then is.fail("trial %d has optimised no experiment: there is nothing to draw", number) end
   run:render "trial.mp4"
   print(folder .. "/trial.mp4")

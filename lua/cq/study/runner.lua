@@ -30,6 +30,7 @@ local GRACE = 3              -- [s] that processes have to end when they are ask
 ---@field words string[]        what a child's command line is
 ---@field threads integer       of a child
 ---@field script string?        the hash of the script
+---@field options table         of option.of_results, for what trials leave
 
 -- The runner (worker) of a study's trials in child processes: `def` itself, completed. No process is started yet.
 ---@param def cq.Runner.def
@@ -74,7 +75,7 @@ local function job_of(self, claimed)
   return {
     number = claimed.number, attempts = claimed.attempts, point = point, replicate = replicate,
     seed = self.study:seed_of(point, replicate), folder = self:trial_folder(claimed.number), script = self.script,
-    began = process.now(),
+    options = self.options, began = process.now(),
   }
 end
 
@@ -339,13 +340,7 @@ local function command_line(session, jobs)
   local host = require "cq.host"
   local words = { "study", "work", session.script, "--quiet" }
   if session.seeds then words[#words + 1] = ("--seeds=%d"):format(session.seeds) end
-  for name, value in pairs(option.given()) do
-    words[#words + 1] = value == true and "--" .. name or ("--%s=%s"):format(name, value)
-  end
-  for _, name in ipairs { "device", "precision", "simd", "seed" } do
-    local value = option.program[name]
-    if value ~= nil then words[#words + 1] = ("--%s=%s"):format(name, value) end
-  end
+  for _, word in ipairs(option.words(option.of_results())) do words[#words + 1] = word end
   local cores = option.program.threads > 0 and option.program.threads or host.processors()
   local threads = math.max(1, math.floor(cores / jobs))
   words[#words + 1] = ("--threads=%d"):format(threads)

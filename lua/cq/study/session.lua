@@ -69,29 +69,34 @@ end
 ---The command line of a cqlua study command on this study, as a user types it.
 ---@param name string         "show"
 ---@param what? string        its argument, as the number of a trial
+---@param options? table      of option.of_results; those of the stored study unless given, or those of this command
 ---@return string
-function Session:command(name, what)
+function Session:command(name, what, options)
   local words, out = { "cqlua study", name, text.quoted(self.script), what }, option.program.out
-  if self.seeds then words[#words + 1] = "--seeds " .. self.seeds end
+  local stored = self.stored or { options = option.of_results(), trials = self.seeds }
+  if self.seeds then words[#words + 1] = "--seeds " .. stored.trials end
   if out then words[#words + 1] = "--out " .. text.quoted(out) end
   if self.address then words[#words + 1] = "--store " .. text.quoted(self.address) end
+  for _, word in ipairs(option.words(options or stored.options or {})) do words[#words + 1] = text.quoted(word) end
   return table.concat(words, " ")
 end
 
----Names the script, or else the first module, whose text has changed since the study began, for a sentence; nil: none.
----@param stored table        the stored definition
+---Says which of these is not as it was, for a sentence: the script, a module that it loads, the options; nil: none.
+---@param before { script: string, modules: table?, options: table? }     as the stored definition has them
 ---@return string?
-function Session:changed(stored)
-  if stored.script ~= self:hash() then return "the script" end
+function Session:changed(before)
+  if before.script ~= self:hash() then return "the script was changed" end
   -- studies of programs before there were hashes of modules have none
-  local before, names = stored.modules or self.modules, {}
-  for _, modules in ipairs { before, self.modules } do
+  local earlier, names = before.modules or self.modules, {}
+  for _, modules in ipairs { earlier, self.modules } do
     for name in pairs(modules) do
-      if before[name] ~= self.modules[name] then names[#names + 1] = name end
+      if earlier[name] ~= self.modules[name] then names[#names + 1] = name end
     end
   end
   table.sort(names)
-  return names[1] and names[1] .. ", which the script loads,"
+  if names[1] then return names[1] .. ", which the script loads, was changed" end
+  local was, is_now = json.encode(before.options), json.encode(option.of_results())
+  if was ~= is_now then return ("the options were changed from %s to %s"):format(was, is_now) end
 end
 
 ---The hash of the script's text. Errors: it cannot be read.
@@ -175,13 +180,11 @@ local function compare(self, stored, go_on)
   local study = self.study
   refuse(self, study:changes(stored), ". --force-new begins anew and keeps what is there in earlier-1; or give this one "
     .. "another name")
-  if go_on then return end
-  local said = "%s since the study %s began. --go-on lets what is there count too, --force-new begins anew"
-  local changed = self:changed(stored)
-  if changed then is.fail(said, changed .. " was changed", study.name) end
-  local was, is_now = json.encode(stored.options), json.encode(option.given())
-  if was == is_now then return end
-  is.fail(said, ("the script's options were changed from %s to %s"):format(was, is_now), study.name)
+  local changed = not go_on and self:changed(stored)
+  if changed then
+    is.fail("%s since the study %s began. --go-on lets what is there count too, --force-new begins anew", changed,
+      study.name)
+  end
 end
 
 ---@class cq.Session.begin.def
@@ -214,11 +217,11 @@ function Session:begin(def)
   local stored = store:definition()
   if stored then compare(self, stored, def.go_on) end
   local parts = self.study:definition()
-  parts.script, parts.modules, parts.options = self:hash(), self.modules, option.given()
+  parts.script, parts.modules, parts.options = self:hash(), self.modules, option.of_results()
   store:define(parts)
   store:fill(self.study:count())
   store:follow(self.study)
-  self.store = store
+  self.store, self.stored = store, parts
   return store
 end
 
