@@ -59,6 +59,48 @@ describe("a script that was changed", function()
   end)
 end)
 
+describe("a script that is changed while its study runs", function()
+  local threads = [[
+  local block = cq.Robot { shape = cq.Shape.box { size = { 0.2, 0.2 }, spacing = 0.002 },
+    material = cq.Material.neo_hookean { young = 10, poisson = 0.3 } }
+  cq.World { cells = { 40, 40 }, dx = 0.025, dt = 1e-4, block:at { 0.3, 0.3 } }:rollout { steps = 1 }
+  ]]
+  local edits = [[return cq.Study { name = "a", grid = { x = { 1, 2, 3 } }, run = function(p)
+    local offset = require "offset"
+    if p.x == 1 then
+      local file = io.open("%s/%s", "a")
+      file:write(%q)
+      file:close()
+    end
+    return { loss = p.x + offset }
+  end }]]
+
+  before_each(function() process.write(folder .. "/offset.lua", "return 100\n") end)
+
+  it("has no more trials in new processes, and counts none as failed", function()
+    for _, case in ipairs { { "s.lua", "\n-- an edit" }, { "s.lua", "\nno Lua" }, { "offset.lua", "-- an edit" } } do
+      script(threads .. edits:format(folder, case[1], case[2]))
+      local text, offset = process.read(folder .. "/s.lua"), process.read(folder .. "/offset.lua")
+      refused("the script, or a module that it loads, was changed while its study runs, and no more trials are begun",
+        study("run", "--threads", "2", "--force-new"))
+      process.write(folder .. "/s.lua", text)
+      process.write(folder .. "/offset.lua", offset)
+      local counts = json.decode(fine(study("status", "--json")))
+      assert.same({ 1, 2, 0 }, { counts.done, counts.waiting, counts.failed })
+    end
+    fine(study("run", "--threads", "2"))
+    has(fine(study "status"), "3/3  done 3")
+    assert.equal(1, json.decode(process.read(folder .. "/out/trials/000002/trial.json")).attempt)
+  end)
+
+  it("goes on as it was in copies of a process, with modules that are loaded later too", function()
+    script(edits:format(folder, "offset.lua", " + 100"))
+    fine(study "run")
+    assert.equal(103, json.decode(process.read(folder .. "/out/trials/000003/trial.json")).result.loss)
+    refused("offset.lua, which the script loads, was changed since the study a began", study "run")
+  end)
+end)
+
 describe("the options of a study", function()
   local sums = [[
   return cq.Study { name = "a", space = { x = cq.Space.uniform(0, 1) }, trials = 2, run = function(p, trial)

@@ -96,22 +96,39 @@ function script.sources()
   return out
 end
 
+-- The modules that the script's text names in a require, and those that these name in turn, even if they were not run;
+-- without those of the library: { path, bytes } by name.
+local function named_modules()
+  local out = {}
+  -- Adds the modules that a Lua text requires to `out`, then those that these require.
+  local function look(bytes)
+    for name in bytes:gmatch "require%s*%(?%s*[\"']([%w_.]+)[\"']" do
+      local path = not is_own(name) and not out[name] and package.searchpath(name, package.path)
+      local read = path and read_file(path)
+      if read then
+        out[name] = { path = path, bytes = read }
+        look(read)
+      end
+    end
+  end
+  look(script.text() or "")
+  return out
+end
+
 ---The Lua files that the script's text names in a require, and the files that these name in turn, even if they were not
 ---run; without those of the library: their texts by the names of their copies in a run's folder.
 ---@return table<string, string> files     bytes
 function script.required()
   local out = {}
-  -- Adds the modules that a Lua text requires to `out`, then those that these require.
-  local function look(bytes)
-    for name in bytes:gmatch "require%s*%(?%s*[\"']([%w_.]+)[\"']" do
-      local kept = name:gsub("%.", "/") .. ".lua"
-      local path = not is_own(name) and not out[kept] and package.searchpath(name, package.path)
-      out[kept] = out[kept] or path and read_file(path) or nil
-      if path and out[kept] then look(out[kept]) end
-    end
-  end
-  look(script.text() or "")
+  for name, module in pairs(named_modules()) do out[name:gsub("%.", "/") .. ".lua"] = module.bytes end
   return out
+end
+
+---Lets modules that the script's text names, and that were not loaded yet, be loaded later as they are now.
+function script.hold_modules()
+  for name, module in pairs(named_modules()) do
+    package.preload[name] = package.preload[name] or loadstring(module.bytes, "@" .. module.path)
+  end
 end
 
 ---Warns of options that were typed on the command line and that the script did not read.

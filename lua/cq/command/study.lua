@@ -61,7 +61,7 @@ local function work(session, store, options)
   local outcome = runners.new {
     study = session.study, store = store, folder = session.folder, jobs = options.jobs, words = child,
     threads = threads,
-    script = session:hash(), options = option.of_results(),
+    script = session:hash(), options = option.of_results(), fingerprint = function() return session:fingerprint() end,
   }:run()
   local counts, summary = store:counts(), require "cq.study.summary" (session.study, store)
   if outcome == "finished" then tell_idle_pruner(session.study, store, counts) end
@@ -132,7 +132,9 @@ end
 -- cqlua study work: the worker process that cqlua study run starts, and to which it sends trials.
 function actions.work(options, script)
   option.program.share = options.share
-  require("cq.study.trial").serve(session_of(script, options).study)
+  local session = session_of(script, options)
+  scripts.hold_modules()
+  require("cq.study.trial").serve(session.study, session:fingerprint())
 end
 
 -- cqlua study status: prints how far the study has come, and its best trial.

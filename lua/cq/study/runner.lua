@@ -8,6 +8,7 @@ local message = require "cq.base.message"
 local option = require "cq.option"
 local process = require "cq.study.process"
 local Progress = require "cq.study.progress"
+local trial = require "cq.study.trial"
 
 local C = engine.C
 
@@ -31,13 +32,14 @@ local GRACE = 3              -- [s] that processes have to end when they are ask
 ---@field threads integer       of a child
 ---@field script string?        the hash of the script
 ---@field options table         of option.of_results, for what trials leave
+---@field fingerprint fun(): string    a hash of the script and its modules as they are now
 
 -- The runner (worker) of a study's trials in child processes: `def` itself, completed. No process is started yet.
 ---@param def cq.Runner.def
 ---@return cq.Runner
 local function new(def)
   local self = setmetatable(def, Runner)
-  self.worker, self.children, self.busy = process.name(), {}, 0
+  self.worker, self.children, self.busy, self.loaded = process.name(), {}, 0, def.fingerprint()
   self.history = def.study:adapts() and History.new(def.study, def.store) or nil
   self.beat_at, self.flush_at, self.reconnects = 0, 0, def.store.base.reconnects
   self.progress = Progress.new(def.study, def.store)
@@ -75,7 +77,7 @@ local function job_of(self, claimed)
   return {
     number = claimed.number, attempts = claimed.attempts, point = point, replicate = replicate,
     seed = self.study:seed_of(point, replicate), folder = self:trial_folder(claimed.number), script = self.script,
-    options = self.options, began = process.now(),
+    options = self.options, loaded = self.loaded, began = process.now(),
   }
 end
 
@@ -118,6 +120,12 @@ local function flush(self, child)
   if #child.reports > 0 then self.store:report(child.claimed, self.worker, child.reports) end
 end
 
+-- Frees a child of its trial.
+local function release(self, child)
+  child.claimed, child.reports, self.busy, self.waiting = nil, {}, self.busy - 1, true
+  if child.leaving then child:dismiss() end
+end
+
 -- Stores the end of a child's trial, and frees the child for another one. If another worker has claimed the trial
 -- meanwhile, the result is dropped. ended: { state, result, value, problem }.
 local function finish(self, child, ended)
@@ -129,8 +137,7 @@ local function finish(self, child, ended)
     flush(self, child)
     return self.store:finish(claimed, self.worker, ended, process.now())
   end)
-  child.claimed, child.reports, self.busy, self.waiting = nil, {}, self.busy - 1, true
-  if child.leaving then child:dismiss() end
+  release(self, child)
   if taken then self.progress:ended(claimed, ended)
   else message.note("trial %d: another process has it now; what came of this attempt was dropped", claimed.number) end
 end
@@ -148,7 +155,7 @@ local function handle_exit(self, child, code, signal)
       flush(self, child)
       return self.store:lose(claimed, self.worker, self.study.retries, problem, process.now())
     end)
-    child.claimed, self.busy, self.waiting = nil, self.busy - 1, true
+    release(self, child)
     if changed > 0 then message.note("trial %d: %s", claimed.number, problem) end
     return
   end
@@ -215,6 +222,14 @@ function hear.failed(self, child, rest)
   finish(self, child, { state = "failed", problem = json.decode(rest).problem })
 end
 
+-- Message "refused": the child runs no trial, for a reason. The trial waits again, and no other one is begun.
+function hear.refused(self, child, rest)
+  local claimed = child.claimed
+  self.store:give_back(claimed.number, claimed.attempts, self.worker)
+  release(self, child)
+  self.refusal, self.stopping = json.decode(rest).problem, true
+end
+
 -- Removes a child process from self.children.
 local function remove(self, child)
   for k, other in ipairs(self.children) do
@@ -225,6 +240,7 @@ end
 -- Reads the messages that a child process has sent, and handles each; if the child has ended, removes it.
 local function listen(self, child)
   local lines, ended = child:receive()
+  child.heard = child.heard or #lines > 0
   child.objective = self.study.objectives[1].name
   for _, line in ipairs(lines) do
     local word, rest = line:match "^(%l+)\t?(.*)$"
@@ -233,7 +249,13 @@ local function listen(self, child)
   if not ended then return end
   remove(self, child)
   local code, signal = child:wait()
-  if child.claimed then handle_exit(self, child, code, signal) end
+  if not child.claimed then return end
+  -- a script that was changed need not be one that can be loaded
+  if code and code ~= 0 and not child.heard and self.fingerprint() ~= self.loaded then
+    hear.refused(self, child, json.encode { problem = trial.CHANGED })
+  else
+    handle_exit(self, child, code, signal)
+  end
 end
 
 -- ---- from time to time ---------------------------------------------------------------------------------------------
@@ -317,7 +339,8 @@ local function work(self)
 end
 
 ---Works until no trial is left, an order to stop, or Ctrl-C, and ends all child processes. Errors: the folder of the
----study was removed meanwhile; the known results are first written to a new file.
+---study was removed meanwhile: the known results are first written to a new file; a script that was changed, or that
+---cannot be run so: its other trials come to their end before.
 ---@return "finished"|"stopped"|"interrupted"
 function Runner:run()
   local fine, outcome = pcall(work, self)
@@ -328,6 +351,7 @@ function Runner:run()
   if outcome == "removed" then
     is.fail("the folder %s was removed while its study went on; %s", self.folder, self.store:keep_anew())
   end
+  if self.refusal then is.fail("%s", self.refusal) end
   return outcome
 end
 

@@ -15,6 +15,7 @@ local place = require "cq.base.place"
 local process = require "cq.study.process"
 local read_file = require "cq.base.read_file"
 local stores = require "cq.study.store"
+local tables = require "cq.base.tables"
 local text = require "cq.base.text"
 
 ---@class cq.Session
@@ -24,7 +25,7 @@ local text = require "cq.base.text"
 ---@field folder string
 ---@field store cq.Store?
 ---@field stored table<string, any>?      the stored definition, once the store was looked at
----@field modules table<string, string>   hashes of what the script loads before its study is there
+---@field modules table<string, string>   hashes of what the script loads, or names in a require
 local Session = { __name = "cq.Session" }
 Session.__index = Session
 
@@ -62,7 +63,7 @@ function session.open(script, address, count)
   return setmetatable({
     study = study, script = script, seeds = count, address = address,
     folder = option.program.out or "runs/" .. study.name,
-    modules = hashes(count and scripts.required() or scripts.sources()),
+    modules = hashes(tables.merged(scripts.required(), scripts.sources())),
   }, Session)
 end
 
@@ -86,15 +87,10 @@ end
 ---@return string?
 function Session:changed(before)
   if before.script ~= self:hash() then return "the script was changed" end
-  -- studies of programs before there were hashes of modules have none
-  local earlier, names = before.modules or self.modules, {}
-  for _, modules in ipairs { earlier, self.modules } do
-    for name in pairs(modules) do
-      if earlier[name] ~= self.modules[name] then names[#names + 1] = name end
-    end
+  -- an earlier program has stored fewer hashes, or none; a module that is new is named in a text that has changed
+  for _, name in ipairs(tables.names(before.modules)) do
+    if before.modules[name] ~= self.modules[name] then return name .. ", which the script loads, was changed" end
   end
-  table.sort(names)
-  if names[1] then return names[1] .. ", which the script loads, was changed" end
   local was, is_now = json.encode(before.options), json.encode(option.of_results())
   if was ~= is_now then return ("the options were changed from %s to %s"):format(was, is_now) end
 end
@@ -105,6 +101,14 @@ function Session:hash()
   local bytes, problem = read_file(self.script)
   if not bytes then is.fail("%s cannot be read: %s", self.script, tostring(problem)) end
   return require("cq.run").hash(bytes)
+end
+
+---A hash of the texts that the script and the modules that it names in a require have now.
+---@return string
+function Session:fingerprint()
+  local texts = hashes(scripts.required())
+  texts.script = self:hash()
+  return require("cq.run").hash(json.encode(texts))
 end
 
 ---The place of the store: the path of its file in the folder, or the address of a server.

@@ -6,6 +6,7 @@
 --   done JSON                    the numbers that run returned
 --   pruned                       the pruner has ended it
 --   failed JSON                  { problem = the sentence }
+--   refused JSON                 { problem = the sentence }: no trial of this script can be run, and this one was not
 --   ended NUMBER CODE SIGNAL     the trial's own process has ended so
 --   last                         this process takes no other trial after this one
 local atomic_file = require "cq.base.atomic_file"
@@ -298,16 +299,24 @@ local function serve_apart(study, line)
   process.tell(("ended\t%d\t%d\t%d"):format(number, code or -1, signal or 0))
 end
 
+---what is said of a script that was changed while its study runs
+trial.CHANGED = "the script, or a module that it loads, was changed while its study runs, and no more trials are begun. "
+  .. "Undo the change and the same command goes on, or let what is there count too with --go-on"
+
 ---The loop of a child process: runs trials as the parent asks, until it asks for no more. Each trial has a process of
 ---its own unless the study says otherwise: a fork of this one if the script has started no threads; else this one,
----which then ends.
+---which then ends. A parent that has loaded other texts is refused.
 ---@param study cq.Study
-function trial.serve(study)
+---@param loaded string         the hash of the texts that this process has loaded
+function trial.serve(study, loaded)
   if not process.join_parent() then return end
   while true do
     local line = process.read_line()
     if not line then return end
-    if study.process == "job" then
+    if json.decode(line).loaded ~= loaded then
+      process.tell("refused\t" .. json.encode { problem = trial.CHANGED })
+      return
+    elseif study.process == "job" then
       if not serve_one(study, line) then return end
     elseif process.threads() == 1 then
       serve_apart(study, line)
