@@ -279,6 +279,25 @@ describe("a study", function()
     assert.same({ "8", "2", "2", "4", "8" }, steps)
   end)
 
+  it("compares the loss of a training, the less the better, whatever its objective", function()
+    script [[
+      local scene = require "tests.scene"
+      return cq.Study { name = "a", maximize = "gain", pruner = cq.Pruner.median { trials = 1 },
+        grid = { x = { 2, 3, 1 } }, run = function(p, trial)
+          local run = cq.Experiment { world = scene.world(scene.robot()), steps = 5,
+            observer = function(state) return state:center "foot" end, controller = cq.Controller.linear {},
+            objective = function(state) return p.x - 1e-3 * state:velocity("trunk")[2] end,
+            optimizer = cq.Optimizer.adam { rate = 1e-3 } }
+          run:optimize { iterations = 3, on_iteration = trial.report }
+          return { gain = -run.best.loss }
+        end }]]
+    fine(study "run")
+    local states = {}
+    for k, row in ipairs(rows_of()) do states[k] = row.state end
+    assert.same({ "done", "pruned", "done" }, states)
+    assert.matches("\n2,loss,1,3[%d.]*\n3,loss,1,", fine(study("export", "--curves")))
+  end)
+
   it("warns where a pruner had nothing to compare", function()
     for report, warned in pairs { heigth = true, height = false } do
       script(([[return cq.Study { name = "a", maximize = "height", pruner = cq.Pruner.median {},

@@ -91,8 +91,9 @@ local median = is.define("cq.Pruner.median", {
 })
 
 ---Ends a trial whose value is larger than the median of the values of the other trials at the same step. A step and its
----value are what the trial reports: trial.report(step, value), or `on_iteration = trial.report` of an experiment,
----where the step is the iteration and the value the loss.
+---value are what the trial reports: trial.report(step, value) with the study's first objective, whose sign is changed
+---if it is one to maximize; or `on_iteration = trial.report` of an experiment, where the step is the iteration and the
+---value the loss, of which less is better for every study.
 ---
 ---  return cq.Study {
 ---    name = "rates", space = { rate = cq.Space.log(1e-4, 1e-1) }, trials = 20,

@@ -175,14 +175,14 @@ function hear.report(_, child, rest)
   local name, step, value = rest:match "^([^\t]*)\t([^\t]*)\t([^\t]*)$"
   step, value = tonumber(step), tonumber(value)
   child.reports[#child.reports + 1] = { name, step, value }
-  child.last.step = step
-  if name == child.objective then child.last.value = value end
+  child.last.step, child.last.value = step, value
 end
 
 -- Message "ask": shall the trial, which has a value at a step, go on? Sends the pruner's answer, "end" or "go".
 function hear.ask(self, child, rest)
   local step, value = rest:match "^([^\t]*)\t([^\t]*)$"
   step, value = tonumber(step), tonumber(value)
+  child.last.compared = value
   local others = self.store:compare(child.claimed.number, step, value)
   child:send(self.study.pruner:ends(value, others) and "end" or "go")
 end
@@ -211,11 +211,8 @@ function hear.done(self, child, rest)
   finish(self, child, { state = "done", result = result, value = first_value(self, result) })
 end
 
--- Message "pruned": the pruner has ended the trial; stores that, with its last value.
-function hear.pruned(self, child)
-  local value = child.last.value
-  finish(self, child, { state = "pruned", value = value and value * self.study.objectives[1].sign })
-end
+-- Message "pruned": the pruner has ended the trial; stores that, with the value for which it did.
+function hear.pruned(self, child) finish(self, child, { state = "pruned", value = child.last.compared }) end
 
 -- Message "failed": the trial failed; stores that, with its problem.
 function hear.failed(self, child, rest)
@@ -241,7 +238,6 @@ end
 local function listen(self, child)
   local lines, ended = child:receive()
   child.heard = child.heard or #lines > 0
-  child.objective = self.study.objectives[1].name
   for _, line in ipairs(lines) do
     local word, rest = line:match "^(%l+)\t?(.*)$"
     if child.claimed and hear[word] then hear[word](self, child, rest) end

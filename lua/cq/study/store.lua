@@ -303,7 +303,7 @@ end
 ---@field result? table<string, number>
 ---@field problem? string
 ---@field step? number         of the last report
----@field value? number        of the first objective, the less the better: what run returned, or what was reported last
+---@field value? number        the less the better: of the first objective, or, of a pruned trial, what the pruner compared
 
 ---Stores the end of an attempt at a trial; returns false if the attempt was no longer this worker's: its result is
 ---then dropped. claimed: from claim.

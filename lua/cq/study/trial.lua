@@ -2,7 +2,7 @@
 --
 -- What a child tells its parent, a line each:
 --   report NAME STEP VALUE       a value of a curve; NAME and what follows are separated by tabs
--- ask STEP VALUE               may the trial go on, with this value of its first objective? The answer is "go" or "end"
+--   ask STEP VALUE               may the trial go on, with this value, the less the better? The answer is "go" or "end"
 --   done JSON                    the numbers that run returned
 --   pruned                       the pruner has ended it
 --   failed JSON                  { problem = the sentence }
@@ -28,7 +28,8 @@ local text = require "cq.base.text"
 ---@field replicate integer     from 1 to repeats
 ---@field folder string         what cq.Run and run:optimize write goes here
 ---@field report fun(step: number, value: number|table<string, number>)   keeps a curve, and lets the pruner end the
----  trial; it can stand for on_iteration in run:optimize
+---  trial: a number is the study's first objective; as on_iteration of run:optimize it keeps the loss, which is to fall
+---  whatever the objective is
 local Trial = { __name = "cq.Trial" }
 Trial.__index = Trial
 
@@ -50,31 +51,37 @@ local function number_of(value, what)
   return value
 end
 
--- The numbers that a user gives trial.report as a list { name, value } by the alphabet; a single number is the first
--- objective. Errors: a value that is no number.
-local function named(study, value)
-  if type(value) ~= "table" or text.class_of(value) then value = { [study.objectives[1].name] = value } end
+-- The numbers that a user gives trial.report as a list { name, value } by the alphabet, the one called `first` at the
+-- end; a single number has that name. Errors: a value that is no number.
+local function named(value, first)
+  if type(value) ~= "table" or text.class_of(value) then value = { [first] = value } end
   local list = {}
   for name, one in pairs(value) do
     require_name(name, "trial.report")
     list[#list + 1] = { name = name, value = number_of(one, "trial.report: " .. name) }
   end
-  table.sort(list, function(a, b) return a.name < b.name end)
+  table.sort(list, function(a, b)
+    if a.name == first or b.name == first then return b.name == first and a.name ~= first end
+    return a.name < b.name
+  end)
   return list
 end
 
--- A new function trial.report(step, value) for the trial `self`. keep(name, step, value) stores a number; ask(step,
--- value) returns whether the trial goes on. It raises Pruned where the pruner ends the trial.
+-- A new function trial.report(step, value) for the trial `self`. keep(name, step, value) stores a number, the one that
+-- the pruner compares as the last of a step; ask(step, value) returns whether the trial goes on, the less the better.
+-- It raises Pruned where the pruner ends the trial.
 local function reporter(study, self, keep, ask)
-  return function(step, value)
+  -- experiment: what run:optimize calls on_iteration with, beside its loss
+  return function(step, value, experiment)
     is.argument("trial.report", "step", is.number(), step)
     if value == nil then is.fail "trial.report: the value is missing: trial.report(step, value)" end
     if self.pruned then error(Pruned, 0) end
-    local first
-    for _, entry in ipairs(named(study, value)) do
-      keep(entry.name, step, entry.value)
-      if entry.name == study.objectives[1].name then first = entry.value * study.objectives[1].sign end
-    end
+    local objective = study.objectives[1]
+    if text.is_instance(experiment, "cq.Experiment") then objective = { name = "loss", sign = 1 } end
+    local list = named(value, objective.name)
+    for _, entry in ipairs(list) do keep(entry.name, step, entry.value) end
+    local last = list[#list]
+    local first = last and last.name == objective.name and last.value * objective.sign
     if first and study.pruner and study.pruner:is_rung(step) and not ask(step, first) then
       self.pruned = true
       error(Pruned, 0)
