@@ -461,6 +461,9 @@ describe("wrong use of a study", function()
       ['name = "a", space = { x = cq.Space.uniform(1, 2) }'] = "trials is missing",
       ['name = "a", grid = { x = {} }'] = "grid.x must be a list of values",
       ['name = "a", grid = { x = { 1, 2 } }, trials = 3'] = "the grid has 2 points, trials says 3",
+      ['name = "a", grid = { x = cq.range(1, 1001), y = cq.range(1, 1000) }'] = "the grid has 1001 x 1000 = 1001000 points, "
+        .. "and a study has 1000000 trials at most",
+      ['name = "a", grid = { x = cq.range(1, 1e5) }, repeats = 11'] = "100000 points x 11 replicates are 1100000 trials",
       ['name = "a/b", grid = { x = { 1, 2 } }'] = "name is that of a folder",
       ['name = "a", grid = { x = { 1, 2 } }, sampler = "tpe"'] = "grid tries every combination",
       ['name = "a", space = { x = cq.Space.choice { 1 } }, trials = 3, sampler = "cma_es"'] = "x is a choice",

@@ -46,16 +46,18 @@ Study.__index = Study
 ---Set by cqlua study: the studies that a script makes are then no mistake.
 Study.under_command = false
 
+local MOST = 1e6             -- trials of a study, each of which is a row of its store
+
 local names = is.any_of { is.string(), is.list(is.string(), { min = 1 }), optional = true }
 local spec = is.define("cq.Study", {
   name = is.string(),
   seed = is.integer { min = 0, max = 2 ^ 52, optional = true },
-  repeats = is.integer { min = 1, max = 1e6, default = 1 },
+  repeats = is.integer { min = 1, max = MOST, default = 1 },
   minimize = names, maximize = names,
   space = is.table { optional = true },
   grid = is.table { optional = true },
   sampler = is.one_of { "grid", "random", "latin_hypercube", "sobol", "tpe", "cma_es", optional = true },
-  trials = is.integer { min = 1, max = 1e7, optional = true },
+  trials = is.integer { min = 1, max = MOST, optional = true },
   pruner = is.instance { "cq.Pruner", optional = true },
   retries = is.integer { min = 0, max = 1000, default = 2 },
   process = is.one_of { "trial", "job", default = "trial" },
@@ -123,13 +125,18 @@ local function count_points(self, def)
     return def.trials or is.fail("cq.Study: trials is missing: how many points the sampler \"%s\" shall draw",
       self.sampler)
   end
-  local count = 1
-  for _, entry in ipairs(self.space) do
+  local count, lengths = 1, {}
+  for d, entry in ipairs(self.space) do
     if entry.parameter.kind ~= "choice" then
       is.fail("cq.Study: a grid needs a list for %s, got a range; use grid = { %s = { ... } }, or another sampler",
         entry.name, entry.name)
     end
-    count = count * #entry.parameter.values
+    lengths[d] = #entry.parameter.values
+    count = count * lengths[d]
+  end
+  if count > MOST then
+    is.fail("cq.Study: the grid has %s = %s points, and a study has %d trials at most", table.concat(lengths, " x "),
+      text.number(count), MOST)
   end
   if def.trials and def.trials ~= count then
     is.fail("cq.Study: the grid has %s, trials says %d; leave trials out", text.count(count, "point"), def.trials)
@@ -173,6 +180,10 @@ local function new(_, fields)
   if def.grid and self.sampler ~= "grid" then is.fail("cq.Study: grid tries every combination; the sampler \"%s\" takes space",
     self.sampler) end
   self.points = count_points(self, def)
+  if self:count() > MOST then
+    is.fail("cq.Study: %s x %s are %s trials, and a study has %d at most", text.count(self.points, "point"),
+      text.count(self.repeats, "replicate"), text.number(self:count()), MOST)
+  end
   local check = samplers[self.sampler].check
   if check then check(self) end
   if option.program.check then self:check()
