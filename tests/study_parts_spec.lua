@@ -43,6 +43,24 @@ describe("a space", function()
   end)
 end)
 
+describe("a list of values", function()
+  it("is known by all digits of its numbers and by the content of its tables", function()
+    local values = { 12345678901, 0.12345678901234, { 8, 16 }, { 8, { 16, 2 } }, { rate = 0.1, hidden = { 4, 2 } },
+      "a" }
+    local parameter = cq.Space.choice(values)
+    assert.same({ "12345678901", "0.12345678901234", "8 16", "8 {16 2}", "hidden = {4 2}, rate = 0.1", "a" },
+      parameter:description().values)
+    assert.same({ "12345678901", "0.123456789" }, { parameter:label(1), parameter:label(2) })
+    assert.same({ 12345678901, 0.12345678901234, "8 16" }, { parameter:exact(1), parameter:exact(2),
+      parameter:exact(3) })
+    local function net(hidden) return study { grid = { net = { { hidden = hidden } } } } end
+    assert.same({ 'space or grid was [{"kind": "choice", "name": "net", "numeric": false, "values": ["hidden = 2"]}] and is '
+      .. '[{"kind": "choice", "name": "net", "numeric": false, "values": ["hidden = 77"]}]' },
+      net(77):changes(net(2):definition()))
+    assert.same({}, net(2):changes(net(2):definition()))
+  end)
+end)
+
 describe("a sampler", function()
   it("sobol has the digits of Joe and Kuo's numbers", function()
     -- the first points of dimensions 1, 2 and 3, as Bratley and Fox print them in binary order

@@ -221,6 +221,14 @@ describe("a study", function()
       study("export").out:match "^[^\n]*")
   end)
 
+  it("exports all digits of a grid's numbers", function()
+    script [[return cq.Study { name = "a", grid = { seed = { 12345678901, 12345678902 }, t = { 1700000000.25 } },
+      run = function(p, trial) return trial.seed end }]]
+    fine(study "run")
+    local rows = rows_of()
+    assert.same({ "12345678901", "12345678902", "1700000000.25" }, { rows[1].seed, rows[2].seed, rows[1].t })
+  end)
+
   it("takes lists of ten thousand values", function()
     script [[return cq.Study { name = "long", grid = { x = cq.range(1, 10000) }, pruner = cq.Pruner.median {},
       run = function(p) return p.x end }]]

@@ -250,9 +250,9 @@ function report.export(session, curves)
       at = 5
     end
     for _, entry in ipairs(study.space) do
-      local x, choice = row.point and row.point[entry.name], entry.parameter.kind == "choice"
+      local x = row.point and row.point[entry.name]
       at = at + 1
-      cells[at] = x and choice and entry.parameter:label(x) or x
+      cells[at] = x and entry.parameter:exact(x)
     end
     for _, name in ipairs(results) do
       at = at + 1

@@ -58,26 +58,49 @@ function Parameter:value(x)
   return x
 end
 
--- A value of a choice as text, for tables and plots.
-local function word(value)
-  if type(value) == "number" then return text.number(value) end
-  if type(value) == "table" and not getmetatable(value) and text.is_list(value) then
-    local parts = {}
-    for i, part in ipairs(value) do parts[i] = word(part) end
+local word               -- value -> text
+
+-- A table without a class as text: the words of a list, or the fields in the alphabetic order of their names.
+local function content(value)
+  -- An entry; of a table within this one in braces.
+  local function entry(part)
+    return type(part) == "table" and not getmetatable(part) and "{" .. content(part) .. "}" or word(part)
+  end
+  local parts = {}
+  if text.is_list(value) then
+    for k, part in ipairs(value) do parts[k] = entry(part) end
     return table.concat(parts, " ")
   end
+  for name, part in pairs(value) do parts[#parts + 1] = ("%s = %s"):format(tostring(name), entry(part)) end
+  table.sort(parts)
+  return table.concat(parts, ", ")
+end
+
+-- A value of a choice as text, by which it is stored and known from other values.
+function word(value)
+  if type(value) == "number" then return text.exact(value) end
   local meta = type(value) == "table" and getmetatable(value)
+  if type(value) == "table" and not meta then return content(value) end
   if type(value) == "string" or type(value) == "boolean" or type(meta) == "table"
     and meta.__tostring then return tostring(value) end
   return text.describe(value)      -- an address would be another one in every process
 end
 
 ---@internal
----The number x of this parameter as text for people; of a choice its value.
+---The number x of this parameter as text for people, a fraction with up to ten digits; of a choice its value.
 ---@return string
 function Parameter:label(x)
-  if self.kind == "choice" then return word(self.values[x]) end
-  return ("%.4g"):format(x)
+  if self.kind ~= "choice" then return ("%.4g"):format(x) end
+  local value = self.values[x]
+  return type(value) == "number" and value % 1 ~= 0 and text.number(value) or word(value)
+end
+
+---@internal
+---The number x of this parameter, or the value of a choice, with all digits; values that are no numbers as texts.
+---@return number|string
+function Parameter:exact(x)
+  if self.kind ~= "choice" then return x end
+  return type(self.values[x]) == "number" and self.values[x] or word(self.values[x])
 end
 
 ---@internal
@@ -113,7 +136,7 @@ end
 function Parameter:is_numeric()
   if self.kind ~= "choice" then return true end
   for _, value in ipairs(self.values) do
-    if type(value) ~= "number" then return false end
+    if type(value) ~= "number" or value - value ~= 0 then return false end
   end
   return true
 end
