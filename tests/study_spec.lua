@@ -210,6 +210,9 @@ describe("a study", function()
     has(failure("{ seconds = 1 }", "1"), "trial.report: seconds is a column that the study's table has of its own")
     has(failure("1", "{ loss = 1; problem = 2 }"), "run returned: problem is a column")
     has(failure("1", "{ loss = 1; state = { 1, 2 } }"), "run returned: state is a column")
+    has(failure("1", "{ loss = 1; x = 2 }"), "run returned: x is a parameter of the study; take another name")
+    script "return cq.Study { name = 'a', minimize = 'x', grid = { x = { 1 } }, run = print }"
+    has(study("run", "--force-new").err, "cq.Study: an objective: x is a parameter of the study")
     script "return cq.Study { name = 'a', minimize = 'trial', grid = { x = { 1 } }, run = print }"
     has(study("run", "--force-new").err, "cq.Study: an objective: trial is a column that the study's table has of its own")
     script "return cq.Study { name = 'a', grid = { attempts = { 1 } }, run = print }"
@@ -219,6 +222,17 @@ describe("a study", function()
     fine(study("run", "--force-new"))
     assert.equal("trial,point,replicate,state,seed,loss,step,attempts,seconds,problem",
       study("export").out:match "^[^\n]*")
+  end)
+
+  it("keeps numbers that are not finite, of which the objective is none", function()
+    script [[return cq.Study { name = "a", grid = { x = { 1, 2 } }, repeats = 2, run = function(p, trial)
+      return { loss = p.x, no = 0 / 0, up = math.huge, down = -math.huge, some = trial.replicate == 1 and 0 / 0 or 3 }
+    end }]]
+    has(fine(study "run"), "some 3, 90 % from 3 to 3; up inf")
+    local row = rows_of()[3]
+    assert.same({ "2", "nan", "inf", "-inf", "nan" }, { row.loss, row.no, row.up, row.down, row.some })
+    has(fine(study("show", "1")), "  down = -inf\n  loss = 1\n  no = nan\n")
+    assert.equal("nan", json.decode(process.read(folder .. "/out/trials/000001/trial.json")).result.no)
   end)
 
   it("exports all digits of a grid's numbers", function()
@@ -472,6 +486,11 @@ describe("wrong use of a study", function()
       ['name = "a", grid = { x = cq.range(1, 1001), y = cq.range(1, 1000) }'] = "the grid has 1001 x 1000 = 1001000 points, "
         .. "and a study has 1000000 trials at most",
       ['name = "a", grid = { x = cq.range(1, 1e5) }, repeats = 11'] = "100000 points x 11 replicates are 1100000 trials",
+      ['name = "a", grid = { seed = { 1, 1.5 } }'] = "the parameter seed is the seed of trials, a whole number from 0 on, "
+        .. "got 1.5",
+      ['name = "a", grid = { seed = { -3 } }'] = "got -3",
+      ['name = "a", space = { seed = cq.Space.uniform(0, 9) }, trials = 2'] = "a whole number: take cq.Space.integer",
+      ['name = "a", space = { x = cq.Space.uniform(-1e308, 1e308) }, trials = 2'] = "-1e+308 and 1e+308 are too far apart",
       ['name = "a/b", grid = { x = { 1, 2 } }'] = "name is that of a folder",
       ['name = "a", grid = { x = { 1, 2 } }, sampler = "tpe"'] = "grid tries every combination",
       ['name = "a", space = { x = cq.Space.choice { 1 } }, trials = 3, sampler = "cma_es"'] = "x is a choice",

@@ -80,8 +80,23 @@ local function sorted_names(given, field)
   return list
 end
 
+local LARGEST_SEED = 2 ^ 53
+
+-- Raises an error if the parameter called seed, which is the seed of trials, has other values than seeds.
+local function require_seeds(parameter)
+  for _, value in ipairs(parameter.values or { parameter.min, parameter.max }) do
+    local is_seed = type(value) == "number" and value % 1 == 0 and value >= 0 and value <= LARGEST_SEED
+    if not is_seed then
+      is.fail("cq.Study: the parameter seed is the seed of trials, a whole number from 0 on, got %s", text.describe(value))
+    end
+  end
+  if not parameter.values and parameter.kind ~= "integer" then
+    is.fail "cq.Study: the parameter seed is the seed of trials, a whole number: take cq.Space.integer"
+  end
+end
+
 -- A list { name, parameter } of the parameters of a study, from its field space or grid, in alphabetic order. Errors:
--- not one of both; an entry that is no range or list.
+-- not one of both; an entry that is no range or list; seeds that are none.
 local function space_list(def)
   if (def.space == nil) == (def.grid == nil) then
     is.fail("cq.Study: give space (ranges that a sampler draws from) or grid (lists for a grid)%s",
@@ -96,19 +111,20 @@ local function space_list(def)
         text.describe(given))
     end
     out[d] = { name = name, parameter = def.grid and space_of.listed(name, given) or given }
+    if name == "seed" then require_seeds(out[d].parameter) end
   end
   return out
 end
 
 -- A list { name, sign } of a study's objectives: sign 1 to minimize, -1 to maximize; "loss" if none is named. Errors: a
--- name twice, or one that cannot be a column.
-local function objectives_of(def)
+-- name twice, or one that cannot be a column; that of a parameter.
+local function objectives_of(def, space)
   local out, seen = {}, {}
   -- Adds the objectives to minimize (sign 1) or to maximize (sign -1): a name, or a list of names.
   local function add(given, sign)
     for _, name in ipairs(type(given) == "string" and { given } or given or {}) do
       if seen[name] then is.fail("cq.Study: %s is named twice in minimize and maximize", name) end
-      require_name(name, "cq.Study: an objective")
+      require_name(name, "cq.Study: an objective", space)
       seen[name], out[#out + 1] = true, { name = name, sign = sign }
     end
   end
@@ -172,9 +188,10 @@ local function new(_, fields)
   if not def.name:match "^[%w_][%w_.-]*$" then
     is.fail("cq.Study: name is that of a folder: letters, digits, - _ and . , got %s", text.describe(def.name))
   end
+  local space = space_list(def)
   local self = setmetatable({
     name = def.name, seed = def.seed or option.program.seed or 1, repeats = def.repeats, retries = def.retries,
-    pruner = def.pruner, run = def.run, process = def.process, space = space_list(def), objectives = objectives_of(def),
+    pruner = def.pruner, run = def.run, process = def.process, space = space, objectives = objectives_of(def, space),
     sampler = def.sampler or (def.grid and "grid" or "sobol"),
   }, Study)
   if def.grid and self.sampler ~= "grid" then is.fail("cq.Study: grid tries every combination; the sampler \"%s\" takes space",

@@ -163,13 +163,16 @@ end
 ---@class cq.SpaceModule
 local space = { class = Parameter }
 
--- A parameter that takes numbers between min and max. name: of its constructor, for errors. Errors: min not below max;
--- a logarithmic one that does not lie above 0.
+-- A parameter that takes numbers between min and max. name: of its constructor, for errors. Errors: min not below max,
+-- or too far from it; a logarithmic one that does not lie above 0.
 local function range(name, kind, min, max)
   is.argument(name, "min", is.number(), min)
   is.argument(name, "max", is.number(), max)
   if not (min < max) then is.fail("%s: min must be below max, got %s and %s", name, text.number(min),
     text.number(max)) end
+  if kind ~= "log" and max - min == math.huge then
+    is.fail("%s: %s and %s are too far apart: no number holds their distance", name, text.number(min), text.number(max))
+  end
   if kind == "log" and min <= 0 then
     is.fail("%s: a logarithmic range lies above 0, got %s to %s", name, text.number(min), text.number(max))
   end

@@ -84,12 +84,15 @@ local function require_sound(self)
   end
 end
 
+local unusual = { nan = 0 / 0, inf = math.huge, ["-inf"] = -math.huge }       -- numbers that JSON lacks
+
 -- Decodes a cell of the table trial, JSON of numbers by name. Errors: a damaged cell, with row and column.
 local function numbers_of(self, row, column)
   local fine, numbers = pcall(json.decode, row[column])
   fine = fine and type(numbers) == "table"
   for name, value in pairs(fine and numbers or {}) do
-    fine = fine and type(name) == "string" and type(value) == "number"
+    numbers[name] = unusual[value] or value
+    fine = fine and type(name) == "string" and type(numbers[name]) == "number"
   end
   if not fine then damaged(self, "trial " .. row.number, column, row[column]) end
   return numbers

@@ -9,13 +9,16 @@ local MOST = 24                             -- points with a line of their own
 -- Does the study only try several seeds of one point (--seeds)?
 local function is_of_seeds(study) return #study.space == 1 and study.space[1].name == "seed" and study.repeats == 1 end
 
--- The numbers that trials returned: sorted lists of values by name, and a list of the names in alphabetic order.
+-- The numbers that trials returned, without NaN: sorted lists of values by name, and a list of the names in alphabetic
+-- order.
 local function values_of(rows)
   local values, names = {}, {}
   for _, row in ipairs(rows) do
     for name, value in pairs(row.result) do
-      if not values[name] then values[name], names[#names + 1] = {}, name end
-      table.insert(values[name], value)
+      if value == value then
+        if not values[name] then values[name], names[#names + 1] = {}, name end
+        table.insert(values[name], value)
+      end
     end
   end
   table.sort(names)

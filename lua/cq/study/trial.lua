@@ -114,7 +114,9 @@ local function result_of(study, returned, keep)
   for name, value in pairs(returned) do
     local curve = type(name) == "string" and curve_of(value)
     if text.is_instance(value, "cq.Tensor") and value.count == 1 then value = value:item() end
-    if curve or type(name) == "string" and type(value) == "number" then require_name(name, "run returned") end
+    if curve or type(name) == "string" and type(value) == "number" then
+      require_name(name, "run returned", study.space)
+    end
     if curve then
       for step, y in ipairs(curve) do keep(name, step, y) end
     elseif type(name) == "string" and type(value) == "number" then
@@ -129,6 +131,13 @@ local function result_of(study, returned, keep)
       entry.name) end
   end
   return numbers
+end
+
+-- The numbers of a result as JSON can hold them: NaN and infinities as texts.
+local function storable(numbers)
+  local out = {}
+  for name, value in pairs(numbers) do out[name] = value - value == 0 and value or text.exact(value) end
+  return out
 end
 
 -- ---- what it leaves ------------------------------------------------------------------------------------------------
@@ -189,14 +198,15 @@ local function described(study, given)
   }, Trial)
 end
 
--- Calls the user's function at a point. keep, ask: as in `reporter`. Returns "done" and its numbers, "pruned", or
--- "failed" and the error's text.
+-- Calls the user's function at a point. keep, ask: as in `reporter`. Returns "done" and its storable numbers, "pruned",
+-- or "failed" and the error's text.
 local function try(study, job, keep, ask)
   local self = described(study, job)
   self.report = reporter(study, self, keep, ask)
   local explain = script.explain
-  local fine, returned = xpcall(function() return result_of(study, study.run(study:point(job.point), self), keep) end,
-    function(problem)
+  local fine, returned = xpcall(function()
+    return storable(result_of(study, study.run(study:point(job.point), self), keep))
+  end, function(problem)
     return problem == Pruned and Pruned or explain(problem)
   end)
   if self.pruned then return "pruned" end
