@@ -1,6 +1,7 @@
 -- study_parts: samplers, pruners, the store and what else cqlua study is made of.
 local cq = require "cq"
 local Cma = require "cq.study.cma"
+local host = require "cq.host"
 local filesystem = require "cq.study.filesystem"
 local importance = require "cq.study.importance"
 local json = require "cq.base.json"
@@ -245,6 +246,19 @@ describe("a store", function()
     assert.equal(1, store:retry { "lost" })
     assert.equal(1, store:claim("new", 1, 100).attempts)
     store:close()
+  end)
+
+  it("of a study that nobody runs is read where no file can be made beside it", function()
+    local place = folder .. "/50%?#"
+    assert(host.make_folder(place))
+    local store = stores.open(place .. "/study.sqlite", { create = true })
+    store:fill(3)
+    store:close()
+    os.execute(("ln -s /nowhere/at/all '%s/study.sqlite-shm'"):format(place))   -- which SQLite would make for locks
+    store = stores.open(place .. "/study.sqlite", { read_only = true })
+    assert.equal(3, store:counts().waiting)
+    store:close()
+    fails("it cannot be opened", stores.open, place .. "/study.sqlite")
   end)
 
   it("says that it is locked when another program holds it", function()

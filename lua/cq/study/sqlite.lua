@@ -18,6 +18,7 @@ int sqlite3_close_v2(sqlite3 *base);
 int sqlite3_file_control(sqlite3 *base, const char *name, int operation, void *out);
 int sqlite3_busy_timeout(sqlite3 *base, int milliseconds);
 const char *sqlite3_errmsg(sqlite3 *base);
+int sqlite3_errcode(sqlite3 *base);
 int sqlite3_prepare_v2(sqlite3 *base, const char *sql, int bytes, sqlite3_stmt **out, const char **tail);
 int sqlite3_step(sqlite3_stmt *statement);
 int sqlite3_reset(sqlite3_stmt *statement);
@@ -38,7 +39,7 @@ int sqlite3_changes(sqlite3 *base);
 
 local OK, BUSY, LOCKED, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, NOTADB, ROW, DONE = 0, 5, 6, 8, 10, 11, 13, 14, 26,
   100, 101
-local READ_ONLY, READ_WRITE, CREATE = 1, 2, 4
+local READ_ONLY, READ_WRITE, CREATE, URI = 1, 2, 4, 64
 local HAS_MOVED = 20           -- an operation of sqlite3_file_control
 local INTEGER, FLOAT, NULL = 1, 2, 5
 local WHOLE = 2 ^ 53
@@ -88,6 +89,28 @@ end
 ---@field read_only? boolean
 ---@field patience? number       [s] that a write waits for others
 
+-- Opens the file of a Sqlite, under a name and with flags of SQLite.
+local function connect(self, name, flags)
+  local out = ffi.new "sqlite3 *[1]"
+  local code = S.sqlite3_open_v2(name, out, flags, nil)
+  self.handle, self.statements = out[0], {}
+  if code ~= OK then fail(self, code) end
+  S.sqlite3_busy_timeout(self.handle, self.patience * 1000)
+end
+
+-- Connects again, without locks, to a file that is only read, if SQLite cannot make its files for locks beside it: a
+-- finished study on a read-only disk or of another user. Changes in a file -wal would not be seen.
+local function connect_without_locks(self)
+  if pcall(self.value, self, "SELECT 1 FROM sqlite_master LIMIT 1") then return end
+  local code, log = S.sqlite3_errcode(self.handle) % 256, io.open(self.path .. "-wal")
+  local is_logged = log and log:seek "end" > 0
+  if log then log:close() end
+  if is_logged or code ~= READONLY and code ~= CANTOPEN then return end
+  self:close()
+  local name = self.path:gsub("[%%?#]", function(c) return ("%%%02x"):format(c:byte()) end)
+  connect(self, "file:" .. name .. "?immutable=1", READ_ONLY + URI)
+end
+
 ---Opens a database; creates the file if def.create. Errors: no libsqlite3, or an old one; a file that is missing,
 ---damaged, or locked for longer than def.patience [s].
 ---@param path string
@@ -96,13 +119,9 @@ end
 function sqlite.open(path, def)
   def = def or {}
   load()
-  local out = ffi.new "sqlite3 *[1]"
-  local flags = def.read_only and READ_ONLY or READ_WRITE + (def.create and CREATE or 0)
-  local code = S.sqlite3_open_v2(path, out, flags, nil)
-  local self = setmetatable({ path = path, handle = out[0], statements = {}, patience = def.patience or PATIENCE },
-    Sqlite)
-  if code ~= OK then fail(self, code) end
-  S.sqlite3_busy_timeout(self.handle, self.patience * 1000)
+  local self = setmetatable({ path = path, patience = def.patience or PATIENCE }, Sqlite)
+  connect(self, path, def.read_only and READ_ONLY or READ_WRITE + (def.create and CREATE or 0))
+  if def.read_only then connect_without_locks(self) end
   if not def.read_only then
     self:rows "PRAGMA journal_mode = WAL"
     self:rows "PRAGMA synchronous = NORMAL"
