@@ -39,6 +39,7 @@ local text = require "cq.base.text"
 ---@field objectives { name: string, sign: integer }[]
 ---@field space { name: string, parameter: cq.Parameter }[]
 ---@field resumes boolean?      a trial that was stopped goes on with the training in its folder
+---@field refusal string?       set by a trial that failed as all others would: no more are begun
 local Study = { __name = "cq.Study" }
 Study.__index = Study
 

@@ -113,6 +113,9 @@ function actions.run(options, script, words)
   if option.program.overwrite then
     scripts.misuse "--overwrite is for runs; a study begins anew with --force-new, which keeps the earlier one"
   end
+  if option.given().resume then
+    scripts.misuse "--resume is for runs; a study goes on with the command that began it"
+  end
   local session = session_of(script, options)
   if options.launch then return launch(session, options, words) end
   local outcome, counts, summary = run_here(session, options)

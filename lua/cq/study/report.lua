@@ -175,7 +175,7 @@ function report.rerun(session, number)
   end
   if store then store:close() end
   local state, result = require("cq.study.trial").alone(session.study, job)
-  if state == "failed" then
+  if state == "failed" or state == "refused" then
     print(("trial %d failed: %s"):format(number, result))
     return 1
   end

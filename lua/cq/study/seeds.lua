@@ -30,7 +30,7 @@ local function saved_loss(trial)
 end
 
 ---The study that runs a script with `count` seeds: first, first + 1, ..., where first is --seed, or 1. For --seeds.
----Errors, in a trial: the script returns no table with a loss.
+---Errors, in a trial: the script returns no table with a loss; a script that returns a study, which ends this one.
 ---@param path string       of the script
 ---@param count integer
 ---@return cq.Study
@@ -40,11 +40,17 @@ function seeds.study(path, count)
   local first, list = option.program.seed or 1, {}
   for k = 1, count do list[k] = first + k - 1 end
   local name = path:match "([^/]+)$":gsub("%.lua$", ""):gsub("[^%w_.-]", "-")
-  local study = Study {
+  local study
+  study = Study {
     name = name .. "-seeds", grid = { seed = list },
     run = function(_, trial)
       local returned = chunk()
       Run.close_open()
+      if text.is_instance(returned, "cq.Study") then
+        study.refusal = "the script returns a cq.Study, which is run without --seeds: its field repeats says how many seeds "
+          .. "each point has"
+        is.fail("%s", study.refusal)
+      end
       if returned == nil then returned = saved_loss(trial) end
       if type(returned) ~= "table" or text.class_of(returned) or type(returned.loss) ~= "number" then
         is.fail("a script that is run with --seeds must return its numbers, as return { loss = run.best.loss }, or train "

@@ -199,7 +199,7 @@ local function described(study, given)
 end
 
 -- Calls the user's function at a point. keep, ask: as in `reporter`. Returns "done" and its storable numbers, "pruned",
--- or "failed" and the error's text.
+-- or "failed" and the error's text; "refused" where all trials would fail.
 local function try(study, job, keep, ask)
   local self = described(study, job)
   self.report = reporter(study, self, keep, ask)
@@ -210,6 +210,7 @@ local function try(study, job, keep, ask)
     return problem == Pruned and Pruned or explain(problem)
   end)
   if self.pruned then return "pruned" end
+  if study.refusal then return "refused", study.refusal end
   return fine and "done" or "failed", returned
 end
 
@@ -240,8 +241,8 @@ end
 
 -- Runs a trial from its job: creates its folder, calls the function, and writes history and manifest. keep, ask: as in
 -- `reporter`. Unless it is run alone, what the process prints goes to output.txt from then on; --out and --seed become
--- the trial's. Returns the state "done", "pruned", "failed" or "interrupted", and the numbers or the first line of the
--- problem.
+-- the trial's. Returns the state "done", "pruned", "failed", "refused" or "interrupted", and the numbers or the first
+-- line of the problem.
 local function carry_out(study, job, keep, ask)
   if study.resumes and not job.alone and can_resume(job.folder) then
     option.set_silently("resume", true)
@@ -258,7 +259,8 @@ local function carry_out(study, job, keep, ask)
   local problem = state == "failed" and result or nil
   if problem and not job.alone then io.stdout:write(problem, "\n") end
   close_run(state == "failed" and problem:match "^[^\n]*" or state == "pruned" and tostring(Pruned) or nil)
-  -- a trial that was asked to stop has no result
+  -- a trial that was refused, or asked to stop, has no result
+  if state == "refused" then return state, result end
   if engine.C.cq_interrupted() ~= 0 then return "interrupted" end
   host.make_folder(job.folder)          -- it may have been removed meanwhile
   write_history(job.folder, kept)
