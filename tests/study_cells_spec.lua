@@ -100,6 +100,26 @@ return cq.Study { name = "v", trials = 6, space = { a = cq.Space.uniform(0, 1) }
   end)
 end)
 
+describe("a study's file that lacks a part of the definition", function()
+  it("is told in one sentence, by the report too", function()
+    process.write(folder .. "/s.lua", study)
+    local out = folder .. "/out"
+    assert.equal(0, process.cqlua { "study", "run", folder .. "/s.lua", "--out", out, "--quiet" }.code)
+    for _, part in ipairs { "objectives", "space" } do
+      local base = require("cq.study.sqlite").open(out .. "/study.sqlite")
+      base:run("DELETE FROM study WHERE key = ?", "def." .. part)
+      base:close()
+      for _, words in ipairs { { "report", out }, { "study", "status", folder .. "/s.lua", "--out", out } } do
+        local result = process.cqlua(words)
+        assert.equal(1, result.code)
+        assert.is_truthy(result.err:find(('study.sqlite is damaged: the definition has %s = "nothing"'):format(part), 1,
+          true), result.err)
+        assert.is_nil(result.err:find("traceback", 1, true))
+      end
+    end
+  end)
+end)
+
 describe("a study's file with nonsense in a cell", function()
   it("is told in one sentence", function()
     process.write(folder .. "/s.lua", study)

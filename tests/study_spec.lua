@@ -452,6 +452,17 @@ describe("a study", function()
     end
     assert.same({ "slices", "bands" }, paths)
     has(fine(study "status"), "that no other is better than in everything")
+    process.remove(folder .. "/out/trials/000001")
+    has(study("render", "1").err, ("trial 1 cannot be drawn: its folder %s/out/trials/000001 is gone"):format(folder))
+  end)
+
+  it("draws empty texts and curves that are not finite", function()
+    script [[return cq.Study { name = "a", grid = { x = { "", "b" } }, run = function(p, trial)
+        trial.report(1, p.x == "" and 1 / 0 or 0 / 0)
+        return #p.x
+      end }]]
+    fine(study "run")
+    assert.equal(folder .. "/out/plots/slices.png\n", fine(study "plot"))
   end)
 
   it("tells how much of the objective each parameter explains", function()

@@ -85,14 +85,15 @@ local function name_of(data)
 end
 
 -- The median and the band of a reported value over steps: lists { x: steps, y: median, lower, upper: quantiles }.
--- numbers: the trials; each step counts those that came to it. nil where none has reported.
+-- numbers: the trials; each step counts those that came to it with a finite value. nil where there is none.
 local function band_of(data, name, numbers)
   local at, steps = {}, {}
   for _, number in ipairs(numbers) do
     local curve = data.store:curves(number)[name] or { x = {}, y = {} }
     for k, step in ipairs(curve.x) do
       if not at[step] then at[step], steps[#steps + 1] = {}, step end
-      if curve.y[k] == curve.y[k] then table.insert(at[step], curve.y[k]) end
+      local y = curve.y[k]
+      if y - y == 0 then table.insert(at[step], y) end
     end
   end
   table.sort(steps)
@@ -138,7 +139,8 @@ local function groups_of(data)
   return { { text = "all trials", numbers = all }, { text = ("the best, trial %d"):format(best), numbers = { best } } }
 end
 
--- The plot of reported curves, a canvas: median and band of each of the first MOST groups. nil: no trial has reported.
+-- The plot of reported curves, a canvas: median and band of each of the first MOST groups. nil: no trial has reported a
+-- finite number.
 local function bands(data)
   local name, series, all = name_of(data), {}, {}
   for k, group in ipairs(name and groups_of(data) or {}) do

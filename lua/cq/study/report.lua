@@ -193,6 +193,7 @@ function report.render(session, number)
   session:require_trials()
   local row, folder = store:trial(number), folder_of(session, number)
   if row.state ~= "done" then is.fail("trial %d is %s: it has no result to draw", number, row.state) end
+  if not host.kind(folder) then is.fail("trial %d cannot be drawn: its folder %s is gone", number, folder) end
   local _, replicate = study:place(number)
   local job = { number = number, point = row.point, replicate = replicate, folder = folder,
     seed = study:seed_of(row.point, replicate) }

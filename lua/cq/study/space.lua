@@ -80,19 +80,20 @@ end
 function word(value)
   if type(value) == "number" then return text.exact(value) end
   local meta = type(value) == "table" and getmetatable(value)
-  if type(value) == "table" and not meta then return content(value) end
+  if type(value) == "table" and not meta then return next(value) == nil and "{}" or content(value) end
   if type(value) == "string" or type(value) == "boolean" or type(meta) == "table"
     and meta.__tostring then return tostring(value) end
   return text.describe(value)      -- an address would be another one in every process
 end
 
 ---@internal
----The number x of this parameter as text for people, a fraction with up to ten digits; of a choice its value.
+---The number x of this parameter as text for people, a fraction with up to ten digits; of a choice its value. Not empty.
 ---@return string
 function Parameter:label(x)
   if self.kind ~= "choice" then return ("%.4g"):format(x) end
   local value = self.values[x]
-  return type(value) == "number" and value % 1 ~= 0 and text.number(value) or word(value)
+  local said = type(value) == "number" and value % 1 ~= 0 and text.number(value) or word(value)
+  return said == "" and '""' or said
 end
 
 ---@internal
