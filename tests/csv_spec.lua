@@ -19,6 +19,11 @@ local function file(content) return process.write(folder .. "/a.csv", content) e
 
 local function read(content) return cq.csv(file(content)) end
 
+local function read_all(content)
+  local data = read(content)
+  for _, name in ipairs(data:names()) do data:column(name) end
+end
+
 describe("cq.csv", function()
   it("reads columns by their names, and units behind them", function()
     local data = read "time [s],tip x (mm),force\n0.5,1,-2e-3\n1.0,+2.5,.5\n"
@@ -61,7 +66,7 @@ describe("cq.csv", function()
       { "a\0,b\n1,2\n", "holds NUL bytes" },
     }
     for _, case in ipairs(cases) do
-      local got = sentence(read, case[1])
+      local got = sentence(read_all, case[1])
       for k = 2, #case do says(got, case[k]) end
     end
     local gap = read "a [m],b [s]\n1,2\n3,\n"
@@ -80,6 +85,13 @@ describe("cq.csv", function()
     says(sentence(cq.csv, "a\0b"), "with a NUL byte at position 2")
     says(sentence(cq.csv, 3), "path must be a string")
     says(sentence(cq.csv, folder), "cannot read")
+  end)
+
+  it("reads columns of numbers beside others of texts, which are told when they are asked for", function()
+    local data = read "trial,state,loss\n1,done,0.5\n2,done,0.25\n"
+    assert.same({ 0.5, 0.25 }, data.loss:totable())
+    assert.same({ "trial", "state", "loss" }, data:names())
+    says(sentence(function() return data.state end), "column state in line 2 of", "is \"done\", no finite number")
   end)
 
   it("is read beside the script, wherever it is started", function()

@@ -235,6 +235,17 @@ describe("a study", function()
     assert.equal("nan", json.decode(process.read(folder .. "/out/trials/000001/trial.json")).result.no)
   end)
 
+  it("exports what cq.csv reads", function()
+    script [[return cq.Study { name = "a", grid = { x = { 1, 2, 3 }, net = { "relu" } }, run = function(p)
+      if p.x == 2 then error "no" end
+      return p.x / 3
+    end }]]
+    fine(study "run")
+    local data = require("cq").csv(process.write(folder .. "/t.csv", fine(study("export", "--state", "done"))))
+    assert.same({ { 1, 3 }, { 1 / 3, 1 } }, { data.x:totable(), data.loss:totable() })
+    assert.equal(1, count(rows_of(), "failed"))
+  end)
+
   it("exports all digits of a grid's numbers", function()
     script [[return cq.Study { name = "a", grid = { seed = { 12345678901, 12345678902 }, t = { 1700000000.25 } },
       run = function(p, trial) return trial.seed end }]]

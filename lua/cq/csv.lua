@@ -36,7 +36,7 @@ end
 
 -- A cell that is no number, as text for an error.
 local function describe(cell)
-  return text.describe(cell) .. ", no finite number"
+  return cell == "" and "empty" or text.describe(cell) .. ", no finite number"
     .. (cell:find "^[%+%-]?%d*,%d+$" and "; decimals stand after a point" or "")
 end
 
@@ -81,8 +81,8 @@ local function read_header(self, line, number)
   end
 end
 
--- Appends a line of numbers to the columns; NaN for an empty cell, whose line is noted. Errors: another number of cells
--- than columns; a cell that is no finite number.
+-- Appends a line of numbers to the columns, and keeps a sentence on the first cell of each column that is no finite
+-- number. Errors: another number of cells than columns.
 local function read_row(self, line, number)
   local cells = cells_of(self, line, number)
   if #cells ~= #self.names then
@@ -90,12 +90,13 @@ local function read_row(self, line, number)
       text.count(#self.names, "column"), table.concat(self.names, ", "))
   end
   for k, cell in ipairs(cells) do
-    local name, value = self.names[k], cell == "" and 0 / 0 or number_of(cell)
-    if not value then
-      is.fail("cq.csv: column %s in line %d of %s is %s", name, number, self.path, describe(cell))
+    local value, name = number_of(cell), self.names[k]
+    local column = self.columns[name]
+    if value then
+      column[#column + 1] = value
+    elseif not self.problems[name] then
+      self.problems[name] = ("cq.csv: column %s in line %d of %s is %s"):format(name, number, self.path, describe(cell))
     end
-    if cell == "" then self.empty[name] = self.empty[name] or number end
-    self.columns[name][self.rows + 1] = value
   end
   self.rows = self.rows + 1
 end
@@ -115,8 +116,7 @@ local function read(path)
   if all:find("%z") then
     is.fail("cq.csv: %s holds NUL bytes, so it is no text in UTF-8; a spreadsheet saves it as \"CSV UTF-8\"", path)
   end
-  -- empty: the first line with an empty cell, by the column's name
-  local self = { path = path, names = {}, columns = {}, units = {}, empty = {}, rows = 0 }
+  local self = { path = path, names = {}, columns = {}, units = {}, problems = {}, rows = 0 }
   local number = 0
   for line in (all:gsub("\r\n?", "\n") .. "\n"):gmatch "([^\n]*)\n" do
     number = number + 1
@@ -126,7 +126,9 @@ local function read(path)
   end
   if not self.separator then is.fail("cq.csv: %s is empty; its first line must name the columns", path) end
   if self.rows == 0 then is.fail("cq.csv: %s has the columns %s and no rows", path, table.concat(self.names, ", ")) end
-  for name, column in pairs(self.columns) do self.columns[name] = T.tensor(column) end
+  for name, column in pairs(self.columns) do
+    if not self.problems[name] then self.columns[name] = T.tensor(column) end
+  end
   return self
 end
 
@@ -146,13 +148,14 @@ local function require_column(own, name)
     and text.suggestion(name, own.names) or "", table.concat(own.names, ", "))
 end
 
----A column by its name, a tensor {rows}. Errors: no such column, with the names that there are; one with an empty cell.
+---A column by its name, a tensor {rows}. Errors: no such column, with the names that there are; a cell that is empty or
+---no finite decimal number, with its line.
 ---@param name string
 ---@return cq.Tensor
 function methods:column(name)
   local own = of(self, "column")
   require_column(own, name)
-  if own.empty[name] then is.fail("cq.csv: column %s in line %d of %s is empty", name, own.empty[name], own.path) end
+  if own.problems[name] then is.fail("%s", own.problems[name]) end
   return own.columns[name]
 end
 
@@ -160,8 +163,8 @@ end
 ---@return string[]
 function methods:names() return { unpack(of(self, "names").names) } end
 
----The unit that stands behind the name of a column, as "mm" of "tip [mm]"; nil where there is none. Errors: no such
----column.
+---The unit that stands behind the name of a column, as "mm" of "tip [mm]"; nil where there is none. Errors: those of
+---csv:column.
 ---@param name string
 ---@return string?
 function methods:unit(name)
@@ -221,8 +224,8 @@ end
 ---Reads a file of columns of numbers: names in its first line, with a unit in brackets or without, then a line for each
 ---row. Commas, semicolons or tabs stand between values. Quotes around them, a byte order mark, empty lines and lines
 ---that begin with # are read over, and a line may end as Windows ends it. A path is taken from the working directory,
----or else from the script's folder. Errors, with the line: more or fewer values than columns, what is no finite decimal
----number, a file without a line of names or without rows; an empty cell, when its column is used.
+---or else from the script's folder. A column with texts in it is only told when it is asked for. Errors, with the line:
+---more or fewer values than columns, a file without a line of names or without rows.
 ---
 ---  cq.csv.save("/tmp/finger.csv", { { "time [s]", { 0.1, 0.2 } }, { "tip [mm]", { 3, 4 } } })
 ---  local measured = cq.csv "/tmp/finger.csv"

@@ -164,10 +164,25 @@ function actions.render(options, script, words)
   require("cq.study.report").render(session, number_of(words, "render", session))
 end
 
+local has_ended = { failed = true, lost = true, pruned = true, done = true }
+
+-- The states of trials that --state lists; nil: it was not given.
+local function states_of(options)
+  local states = options.state and {}
+  for state in (options.state or ""):gmatch "[^,]+" do
+    if not has_ended[state] then
+      scripts.misuse("--state takes failed, lost, pruned and done, with commas between, got %s", text.describe(state))
+    end
+    states[#states + 1] = state
+  end
+  return states
+end
+
 -- cqlua study export: prints a CSV of trials, or of reported values.
 function actions.export(options, script)
-  local session = session_of(script, options)
-  require("cq.study.report").export(session, options.curves)
+  local states = states_of(options)
+  if states and options.curves then scripts.misuse "--state picks trials of the table; --curves exports those of all" end
+  require("cq.study.report").export(session_of(script, options), options.curves, states)
 end
 
 -- cqlua study plot: draws the results and prints the paths of the files.
@@ -178,18 +193,10 @@ function actions.plot(options, script)
   for _, path in ipairs(paths) do print(path) end
 end
 
-local can_retry = { failed = true, lost = true, pruned = true, done = true }
 -- cqlua study retry: lets trials of the states in --state be tried again, and prints how many.
 function actions.retry(options, script)
   if not options.state then scripts.misuse "study retry needs --state: which trials, as --state failed,lost" end
-  local states = {}
-  for state in options.state:gmatch "[^,]+" do
-    if not can_retry[state] then
-      scripts.misuse("--state takes failed, lost, pruned and done, with commas between, got %s", text.describe(state))
-    end
-    states[#states + 1] = state
-  end
-  local session = session_of(script, options)
+  local states, session = states_of(options), session_of(script, options)
   local store = session:look(true)
   session:require_trials()
   print(("%s will be tried again by %s"):format(text.count(store:retry(states), "trial"), session:command "run"))
@@ -215,7 +222,7 @@ return {
       help = "the script returns no study but numbers, { loss = ... }, and is run with so many seeds, from --seed on" },
     ["force-new"] = is.boolean { default = false, help = "run: begin anew; what is there is kept in earlier-1" },
     ["go-on"] = is.boolean { default = false, help = "run: the script or its options were changed, and what it gave before counts" },
-    state = is.string { optional = true, help = "retry: trials of these states, as failed,lost" },
+    state = is.string { optional = true, help = "retry and export: trials of these states, as failed,lost" },
     launch = is.one_of { "slurm", "ssh", optional = true,
       help = "run: workers on other machines: slurm, or ssh HOST,HOST,..." },
     workers = is.integer { min = 1, max = 1e6, optional = true,

@@ -228,10 +228,15 @@ end
 ---Prints CSV with a header: a line for each trial, or, with curves, for each reported value.
 ---@param session cq.Session
 ---@param curves? boolean
-function report.export(session, curves)
+---@param states? string[]      of trials; all unless given
+function report.export(session, curves, states)
   local store, study = session:look()
   if curves then return export_curves(store) end
-  local rows = store:trials()
+  local wanted, rows = {}, {}
+  for _, state in ipairs(states or {}) do wanted[state] = true end
+  for _, row in ipairs(store:trials()) do
+    if not states or wanted[row.state] then rows[#rows + 1] = row end
+  end
   local results = stores.result_names(rows, study.objectives)
   -- a parameter called seed stands in the place of the study's own
   local has_seed = false

@@ -87,7 +87,8 @@ function word(value)
 end
 
 ---@internal
----The number x of this parameter as text for people, a fraction with up to ten digits; of a choice its value. Not empty.
+---The number x of this parameter as text for people, a fraction with up to ten digits; of a choice its value, where an
+---empty one is a pair of quotes.
 ---@return string
 function Parameter:label(x)
   if self.kind ~= "choice" then return ("%.4g"):format(x) end
