@@ -38,7 +38,7 @@ first=$!
 sleep 0.2
 "$cqlua" study run s.lua --jobs 2 --quiet --store "$address" --out a > two 2>&1 &
 second=$!
-sleep 1.5
+sleep 0.6
 server stop immediate
 sleep 1.5
 server start
