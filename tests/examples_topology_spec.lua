@@ -9,8 +9,8 @@ after_each(function() process.remove(folder) end)
 
 local default = "coarse gait, coarse soft, coarse binary, soft, binary, pulses"
 local stages = {
-  walker = default, terrain = default, walker3d = default,
-  balancer = "coarse soft, coarse binary, soft, binary, pulses", climber = "soft, light, whole, pulses",
+  walker = default, terrain = default, walker3d = default, balancer = default,
+  climber = "soft, light, whole, pulses",
   rotator = "coarse soft, soft, binary, pulses",
 }
 
@@ -18,7 +18,7 @@ local stages = {
 local function first_steps(name, budget)
   local words = { ("examples/topology_%s.lua"):format(name), "--out", folder, "--quiet", "--threads", "1", "--budget",
     budget, "--render", "no" }
-  if stages[name]:find "coarse binary" and name ~= "balancer" then words[#words + 1] = "--starts=1" end
+  if stages[name] == default then words[#words + 1] = "--starts=1" end
   local result = process.cqlua(words)
   assert(result.code == 0 and result.err == "", result.err)
   local history, seen = cq.Run.read_history(folder), {}

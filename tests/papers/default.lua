@@ -6,5 +6,4 @@ local is = require "cq.base.schema"
 
 local own = cq.Plan
 cq.Plan = setmetatable({}, { __index = own, __call = function() return own.topology { starts = { count = 1 } } end })
-dofile(("examples/topology_%s.lua"):format(cq.option("example", "climber", is.one_of { "balancer", "climber",
-  "rotator" })))
+dofile(("examples/topology_%s.lua"):format(cq.option("example", "climber", is.one_of { "climber", "rotator" })))

@@ -94,11 +94,12 @@ local function fifths(what, change)
     parts[k] = ("%5.1f"):format(1e3 * sum / (last - first + 1))
   end
   track = nil
-  print(("  %-46s loss %.5f, in fifths of the time %s mm"):format(what, found, table.concat(parts, " ")))
+  print(("  %-63s loss %.5f, in fifths of the time %s mm"):format(what, found, table.concat(parts, " ")))
 end
 fifths("as it is", {})
 fifths("without signals", { silent = true })
-fifths("the worst draw", worst)
+fifths(("the worst draw: E %+.1f %%, density %+.1f %%, strength %+.1f %%"):format(100 * worst.stiffness,
+  100 * worst.density, 100 * worst.strength), worst)
 worst.strength, worst.silent = nil, true
 fifths("the worst draw without signals", worst)
 for _, size in ipairs { -0.05, 0.05 } do
