@@ -176,7 +176,7 @@ static cq_status find_rows(cq_factor *f, const cq_body *bodies, int32_t dim, dou
     }
     front->rows = used;
     front->below = count;
-    memcpy(f->row + used, found, (size_t)count * sizeof *found);
+    if (count) memcpy(f->row + used, found, (size_t)count * sizeof *found);
     used += count;
     const double own = (double)front->own * dim, all = own + (double)count * dim;
     *work += own * all * all;
