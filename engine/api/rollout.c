@@ -364,11 +364,10 @@ cq_status cq_rollout_run(cq_rollout *r, int32_t count, const double *signals, co
   return status ? status : cq_rollout_forward(r, &(cq_controls){.count = count, .signals = signals, .forces = forces});
 }
 
-// Allocates *array, {steps, batch, width}, of one step at least, for values that change from one control step to the
-// next, unless it is allocated; `what` names it in a sentence. 1, or 0 without memory.
+// Allocates *array, {steps, batch, width}, for values that change from one control step to the next, unless it is
+// allocated; `what` names it in a sentence. 1, or 0 without memory.
 int cq_step_rows_reserve(const cq_rollout *r, double **array, int64_t width, const char *what) {
-  const int64_t steps = r->def.steps > 0 ? r->def.steps : 1;
-  if (!*array) *array = cq_alloc((size_t)(steps * r->def.batch * width), sizeof(double), what);
+  if (!*array) *array = cq_alloc((size_t)((int64_t)r->def.steps * r->def.batch * width), sizeof(double), what);
   return *array != NULL;
 }
 

@@ -435,7 +435,9 @@ local function new(world, def, on)
   self.wall_motion, self.gravity = wall_motion.take_series(world, def), gravity.collect(world, def)
   self.bodies = fields.bodies(world, def.robot)
   self.set = fields.collect(world, def, self.bodies)
-  if def.from then fields.keep_shapes(world, self.set, def.from.roll.set, def.scenes) end
+  if def.from then
+    fields.keep_shapes(world, self.set, def.from.roll.set, def.scenes, def.from.number)
+  end
   self.beginning = { robot = def.robot, batch = def.batch, steps = 0, weight = def.weight, scenes = def.scenes,
     gravity = self.gravity and gravity.of_step(self.gravity, 1) or def.gravity }
   if def.contact then contact.check(world) end
@@ -564,11 +566,16 @@ end
 ---@return cq.State
 function rollout.copy(state, pull)
   local before, walls = state.roll, state.roll.set.wall_velocity
+  local velocity = walls and walls.tensor
+  if velocity and state.number then velocity = walls.per_scene and velocity[state.number] or velocity
+  elseif velocity and state.batched and not walls.per_scene then
+    velocity = velocity:unsqueeze(1):expand { state.batch, unpack(velocity:shape()) }
+  end
   if state.number and control.carries(before.carried.hidden) then
     is.fail("state:detach: the rollout's observer or controller remembers all of its scenes; detach the state of all")
   end
   local roll = rollout.run(state.world, { from = state, steps = 0, weight = before.weight, gravity = pull,
-    wall_velocity = walls and (state.number and walls.per_scene and walls.tensor[state.number] or walls.tensor) })
+    wall_velocity = velocity })
   continued.forget(roll, before)
   return roll.state
 end

@@ -28,18 +28,6 @@ local function check_scenes(from, def)
   end
 end
 
--- Replaces the state of one scene in def.from by the whole state, and names this scene in def.scenes for each scene of
--- the batch. Returns the scenes of the new rollout, nil: without a batch.
-local function take_scene(def)
-  if def.scenes then
-    is.fail "world:rollout: from is the state of one scene; give scenes with the state of all scenes, or leave it out"
-  end
-  local number = def.from.number
-  def.from, def.scenes = def.from.whole, {}
-  for k = 1, def.batch or 1 do def.scenes[k] = number end
-  return def.batch
-end
-
 ---Completes the definition of a rollout that continues a state: the batch and the robots that it leaves out are those
 ---of the state's rollout. From the state of one scene, state:scene(k), all scenes continue this one. Errors: a state of
 ---another world, of another batch, or not the final one of its rollout; `scenes` without `from`.
@@ -62,7 +50,9 @@ function continued.inherit(world, def)
       from.roll.steps)
   end
   if from.number then
-    def.batch = take_scene(def)
+    if def.scenes then
+      is.fail "world:rollout: from is the state of one scene; give scenes with the state of all scenes, or leave it out"
+    end
   elseif def.scenes then
     check_scenes(from, def)
     def.batch = #def.scenes
@@ -73,7 +63,8 @@ function continued.inherit(world, def)
       def.batch, from.batched and text.count(from.batch, "scene") or "no batch")
   end
   if def.robot then return end
-  def.robot = def.from.roll.again.robot
+  def.robot = from.roll.again.robot
+  if from.number then def.robot = rollout_fields.of_scene(world, def.robot, from.number) end
   if def.scenes then def.robot = rollout_fields.of_scenes(world, def.robot, def.scenes) end
 end
 
@@ -87,9 +78,10 @@ local function memory_of(self, def, name)
     is.fail("world:rollout: from: the acceleration that the observer gives at the first control step needs the velocity before it, which the engine kept to itself; give both rollouts observer = function(state, hidden) return own:observe(state, hidden) end")
   end
   local memory = before.hidden[name]
-  if memory ~= nil and def.scenes then
-    is.fail("world:rollout: scenes: the %s remembers the scenes of the state in their order; leave out scenes, or give another %s",
-      name, name)
+  if memory ~= nil and (def.scenes or def.from.number) then
+    is.fail("world:rollout: %s: the %s remembers the scenes of the state in their order; %s, or give another %s",
+      def.scenes and "scenes" or "from", name, def.scenes and "leave out scenes" or "go on from the state of all scenes",
+      name)
   end
   return memory
 end
@@ -102,13 +94,16 @@ function continued.prepare(self, def)
   local from = def.from
   if not from then return end
   local scenes = ffi.new("int32_t[?]", self.batch)
-  for k = 0, self.batch - 1 do scenes[k] = def.scenes and def.scenes[k + 1] - 1 or k end
+  for k = 0, self.batch - 1 do
+    scenes[k] = from.number and from.number - 1 or def.scenes and def.scenes[k + 1] - 1 or k
+  end
   -- A rollout without gradients does not keep those before it: a loop would pile them up.
   local passes = T.tape.recording() ~= nil and from.roll.link ~= nil
   self.walls_before = {}
   for k = 0, self.batch - 1 do self.walls_before[k] = scenes[k] >= 0 and wall_motion.way(from, scenes[k]) or nil end
-  self.continues = { scenes = scenes, passes = passes,
-    from = passes and { from } or setmetatable({ from }, { __mode = "v" }),
+  local whole = from.whole or from
+  self.continues = { scenes = scenes, passes = passes, number = from.number,
+    from = passes and { whole } or setmetatable({ whole }, { __mode = "v" }),
     memory = { observer = memory_of(self, def, "observer"), controller = memory_of(self, def, "controller") } }
 end
 
@@ -119,7 +114,7 @@ local function source_of(self)
     is.fail "this rollout goes on from a state that nobody holds any more; keep that state to begin again from it"
   end
   from.roll:require_live(from.index, "world:rollout: from")
-  return from
+  return self.continues.number and from:scene(self.continues.number) or from
 end
 
 ---Sets the engine to the first state of a rollout: that of its robots, or of the rollout that it continues.

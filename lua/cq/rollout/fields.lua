@@ -105,6 +105,27 @@ function fields.stack(world, variants, what)
   return out
 end
 
+-- Is a value of robot:with, given for a field of a robot's particles, one for each scene?
+local function is_by_scene(value, entry) return value.rank > (entry.owner == "entry" and 2 or 1 + entry.rank) end
+
+---The robots of a rollout of which all scenes continue one scene of an earlier one: with the values of that scene.
+---@param world cq.World
+---@param given cq.Robot|cq.Robot[]|nil   of the earlier rollout
+---@param scene integer                   from 1
+---@return cq.Robot[]
+function fields.of_scene(world, given, scene)
+  local out = fields.bodies(world, given)
+  for k, own in ipairs(world.robots) do
+    local chosen = {}
+    for _, entry in ipairs(field.of_robot) do
+      local value = values.spread(out[k], entry.name, own)
+      if value and is_by_scene(value, entry) then chosen[entry.name] = value[scene] end
+    end
+    if next(chosen) then out[k] = out[k]:with(chosen) end
+  end
+  return out
+end
+
 ---The robots of a rollout whose scenes continue chosen scenes of an earlier one: each scene gets the values of the
 ---scene that it continues.
 ---Errors: a scene that begins anew (0) where values differ by scene.
@@ -118,8 +139,7 @@ function fields.of_scenes(world, given, scenes)
     local chosen = {}
     for _, entry in ipairs(field.of_robot) do
       local value = values.spread(out[k], entry.name, own)
-      local rank = entry.owner == "entry" and 2 or 1 + entry.rank
-      if value and value.rank > rank then
+      if value and is_by_scene(value, entry) then
         for scene, before in ipairs(scenes) do
           if before == 0 then
             is.fail("world:rollout: scenes[%d] is 0, and %s differs between scenes of the state in from; "
@@ -359,11 +379,14 @@ end
 ---@param set table                from collect; changed
 ---@param before table             from collect, of the rollout that is continued
 ---@param scenes integer[]?        of the definition
-function fields.keep_shapes(world, set, before, scenes)
+---@param number integer?          of the one scene that is continued
+function fields.keep_shapes(world, set, before, scenes, number)
   if world.layout.formulation == "updated" then return end
   for _, name in ipairs { "position", "deformation" } do
     local first, own = before[name], set[name]
-    if not scenes then
+    if number and first and first.per_scene then
+      set[name] = { entry = first.entry, tensor = first.tensor[number], per_scene = false }
+    elseif not scenes then
       set[name] = first
     elseif first or own then
       local entry = (first or own).entry

@@ -131,7 +131,7 @@ function wall_motion.take_series(world, def)
   end
   def.wall_velocity = nil
   if not (value or any_timed(world) or def.from and def.from.roll.wall_motion) then return nil end
-  local still = T.zeros { 1, #world.walls, world.dim }
+  local still = T.zeros { world.pieces, #world.walls, world.dim }      -- of the one control step that the engine has
   return { each = still, tensor = still, per_scene = false }
 end
 
