@@ -484,55 +484,6 @@ describe("gradients through a state", function()
   end)
 end)
 
-describe("a rollout without control steps", function()
-  it("stands where walls have moved by a function of time", function()
-    local floor = cq.Boundary.floor { at = 0.1, mu = 0.5,
-      velocity = function(t) return { 0.3 * math.sin(90 * t), 0.2 * math.cos(50 * t) } end }
-    local world = scene.world(scene.robot(), { walls = floor })
-    local whole, first = world:rollout { steps = 2 * HALF }, world:rollout { steps = HALF }
-    for _, from in ipairs { first.state:detach(), world:rollout { steps = 0, from = first.state }.state } do
-      assert.is_true(same(whole.state, world:rollout { steps = HALF, from = from }.state))
-    end
-    assert.is_true(same(first.state, world:rollout { steps = HALF, from = world:rollout { steps = 0 }.state }.state))
-    local other = { steps = HALF, wall_velocity = { 0, 0.3 } }
-    other.from = world:rollout(other).state:detach()
-    assert.is_true(same(world:rollout { steps = 2 * HALF, wall_velocity = { 0, 0.3 } }.state,
-      world:rollout(other).state))
-    world:close()
-  end)
-end)
-
-describe("the state of one scene", function()
-  it("is gone on from as that scene", function()
-    for _, formulation in ipairs { "updated", "total_lagrangian" } do
-      local world = scene.world(scene.robot { count = 8 }, { formulation = formulation })
-      local robot, v = world.robot, cq.tensor { 1, 0.2, -0.6, 0.1 }
-      local function cost(p, scenes)
-        local first = world:rollout { steps = HALF, batch = 2,
-          robot = robot:with { velocity = p:reshape { 2, 1, 2 }:expand { 2, robot.particle_count, 2 } } }
-        if scenes then
-          return world:rollout({ steps = HALF, from = first.state, scenes = scenes }).state:center(robot)
-        end
-        return cq.concat({ world:rollout { steps = HALF, from = first.state:scene(2) }.state:center(robot),
-          world:rollout { steps = HALF, from = first.state:scene(1), batch = 2 }.state:center(robot):mean(1),
-          world:rollout { steps = HALF, from = first.state:scene(2):detach() }.state:center(robot) }, 1)
-      end
-      local all = cost(v)
-      for k = 1, 2 do
-        local one = world:rollout { steps = 2 * HALF, robot = robot:with { velocity = v:slice(2 * k - 1, 2 * k, 1) } }
-        for d = 1, 2 do
-          assert.near(one.state:center(robot)[d]:item(), all[k == 2 and d or 2 + d]:item(), 1e-12)
-          if k == 2 then assert.near(all[d]:item(), all[4 + d]:item(), 1e-12) end
-        end
-      end
-      local _, one = cq.value_and_grad(function(p) return cost(p):slice(1, 4, 1):sum() end)(cq.param(v:totable()))
-      local _, two = cq.value_and_grad(function(p) return cost(p, { 2, 1 }):sum() end)(cq.param(v:totable()))
-      is_close(two, one, 1e-12)
-      world:close()
-    end
-  end)
-end)
-
 describe("what cannot go on", function()
   local world = scene.world(scene.robot())
   local other = scene.world(scene.robot())

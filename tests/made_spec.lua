@@ -81,3 +81,33 @@ describe("a list that was given to a constructor", function()
     assert.equal(1, world:info().walls)
   end)
 end)
+
+describe("an object that was made", function()
+  it("may have further fields, and copies of a robot other names", function()
+    local material, wall = cq.Material.neo_hookean(soft), cq.Boundary.floor { at = 0.1 }
+    local actuator = cq.Actuator.pressure { groups = { "foot" }, axis = "y", max = 2 }
+    material.comment, wall.label, actuator.side = "soft", "floor", "left"
+    local robot = scene.robot { material = material, actuators = actuator }
+    local left, right = robot:at { 0.2, 0.3 }, robot:at { 0.6, 0.3 }
+    left.name, right.name = "left", "right"
+    local world = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 1e-3, substeps = 4, walls = wall, left, right }
+    world:rollout { steps = 1 }
+    assert.equal("right", world.robots[2].name)
+    world:close()
+  end)
+
+  it("is freed, though what it remembers may hold it", function()
+    local seen = setmetatable({}, { __mode = "k" })
+    for _ = 1, 3 do
+      local world
+      world = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 1e-3, substeps = 4,
+        gravity = function() return { 0, world and -1 or 0 } end, scene.robot():at { 0.4, 0.4 } }
+      world:rollout { steps = 1 }
+      seen[world] = true
+    end
+    for _ = 1, 3 do collectgarbage() end
+    local left = 0
+    for _ in pairs(seen) do left = left + 1 end
+    assert.is_true(left <= 1, ("%d worlds are kept"):format(left))
+  end)
+end)

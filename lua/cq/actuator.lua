@@ -159,7 +159,7 @@ function actuator.pressure(fields)
   local self = pressure(fields)
   self.family = "pressure"
   directed(self, "cq.Actuator.pressure")
-  return made.remember(setmetatable(self, Actuator))
+  return made.remember(setmetatable(self, Actuator), nil, pressure.fields)
 end
 
 ---@class cq.Actuator.muscle.def
@@ -192,7 +192,7 @@ function actuator.muscle(fields)
     directed(self, "cq.Actuator.muscle")
   end
   if self.pulses then self.scale = -1 else self.scale, self.shift = 0.5, 0.5 end
-  return made.remember(setmetatable(self, Actuator))
+  return made.remember(setmetatable(self, Actuator), nil, muscle.fields)
 end
 
 ---@class cq.Actuator.isotropic.def
@@ -213,7 +213,7 @@ function actuator.isotropic(fields)
   end
   self.family = "isotropic"
   self.groups = self.groups and as_list(self.groups)
-  return made.remember(setmetatable(self, Actuator))
+  return made.remember(setmetatable(self, Actuator), nil, isotropic.fields)
 end
 
 ---@class cq.Actuator.cable.def
@@ -261,7 +261,7 @@ function actuator.cable(fields)
   else
     self.offset, self.slope = 0, 1
   end
-  return made.remember(setmetatable(self, Actuator))
+  return made.remember(setmetatable(self, Actuator), nil, cable.fields)
 end
 
 ---@class cq.Actuator.follower_pressure.def
@@ -292,7 +292,7 @@ function actuator.follower_pressure(fields)
       given.inside and ", not both" or "")
   end
   self.family, self.scale = "follower_pressure", self.max
-  return made.remember(setmetatable(self, Actuator))
+  return made.remember(setmetatable(self, Actuator), nil, follower.fields)
 end
 
 ---Is this a user-written force actuator?

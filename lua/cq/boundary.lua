@@ -122,7 +122,7 @@ local function family(name, fields, finish)
     if self.moves == nil then self.moves = self.velocity ~= nil or self.motion ~= nil end
     if text.is_callable(self.velocity) then self.velocity_at, self.velocity = self.velocity, nil end
     finish(self, name)
-    return made.remember(setmetatable(self, Boundary))
+    return made.remember(setmetatable(self, Boundary), nil, fields)
   end
 end
 

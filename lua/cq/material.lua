@@ -58,6 +58,7 @@ end
 ---@param ratio number   above 2/3
 ---@return cq.Material
 function Material:capped(ratio)
+  self:require_unchanged()
   if type(ratio) ~= "number" or not (ratio > 2 / 3) or ratio == math.huge then
     is.fail("material:capped: the ratio of bulk to shear modulus must be a number above 2/3; got %s", tostring(ratio))
   end
@@ -248,7 +249,7 @@ local function constructor(law)
     self.incompressible, self.viscous, self.branches = self.incompressible or 0, self.viscosity and 1 or 0, 0
     self.f_bar = self.f_bar or 0
     self.constants = field.constants(law.kind, choice.elasticity, self)
-    return made.remember(setmetatable(self, Material))
+    return made.remember(setmetatable(self, Material), nil, known)
   end
 end
 

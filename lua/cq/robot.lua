@@ -280,7 +280,7 @@ local function set_actuators(self, given)
   for position, actuator in ipairs(given or {}) do
     bind(self, actuators.check(actuator, "cq.Robot", position), position)
   end
-  self.actuators = given or {}
+  self.actuators = { unpack(given or {}) }
   self.actuator_count = #self.signals
   cables.measure(self)
 end
@@ -313,9 +313,10 @@ local spec = is.define("cq.Robot", {
 })
 
 -- the fields by which a robot was made, and all that it has at its particles, that no assignment may change
-local fixed = { "density", "volume" }
+local fixed = { "density", "volume", "signals", "offset", "size", "lower", "particle_count", "actuator_count" }
+local free = { pins = true, groups = true, name = true }      -- two grow by methods, and a name has its effect
 for name in pairs(spec.fields) do
-  if name ~= "pins" and name ~= "groups" then fixed[#fixed + 1] = name end      -- which grow by methods
+  if not free[name] then fixed[#fixed + 1] = name end
 end
 for _, entry in ipairs(field.list) do fixed[#fixed + 1] = entry.name end
 
@@ -374,8 +375,11 @@ local function new(_, fields)
   return made.remember(self, fixed)
 end
 
+local WHAT, ADVICE = "cq.Robot", "give it to cq.Robot, or take robot:with { %s = ... }, where it is a value"
+
 -- A new robot that shares this one's particles, with groups and pins of its own; its field `origin` is this robot.
 local function copy(self)
+  made.require(self, WHAT, ADVICE)
   local out = setmetatable(tables.merged(self), Robot)
   self.copied = true
   out.origin, out.frozen, out.copied, out.in_world, out.group_table, out.pins = self, nil, nil, nil, {}, {}
@@ -500,16 +504,22 @@ end
 ---@param list integer[]
 function Robot:add_group(name, list) add_group(self, name, list) end
 
+local ANCESTORS = 8          -- that are looked at: in scripts robots of robots of robots are few
+
 ---Raises an error if a field was assigned after it was made, of the robot, of one that it was made from, or of a
 ---material or actuator of theirs.
 ---@internal
 function Robot:require_unchanged()
-  made.require(self, "cq.Robot", "give it to cq.Robot, or take robot:with { %s = ... }, where it is a value")
   for _, part in pairs(self.materials or {}) do part:require_unchanged() end
   for _, part in ipairs(self.actuators) do
     if part.require_unchanged then part:require_unchanged() end
   end
-  if self.origin then self.origin:require_unchanged() end
+  local robot = self
+  for _ = 0, ANCESTORS do
+    made.require(robot, WHAT, ADVICE)
+    robot = robot.origin
+    if not robot then return end
+  end
 end
 
 ---A copy of the robot for a world to keep, which later changes of the user's robot do not reach. From here on group:pin

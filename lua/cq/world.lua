@@ -152,13 +152,18 @@ end
 -- Makes the engine's world, with as many substeps as the Courant number asks for if "auto". Errors: steps too long.
 local function create_stable(self, raw, def)
   local is_auto = def.substeps == "auto"
-  local restore = is_auto and T.tape.pause(assembly.use_values, raw, self.robots, self.layout.base)
   create(self, raw, is_auto and 1 or def.substeps)
-  if def.integrator and not restore then return end        -- steps of any length are stable
-  -- weights of actuation that a design may give later count where the substeps are chosen here
-  local courant = is_auto and C.cq_world_courant(self.handle, 1) or self.courant
-  local wanted = def.integrator and 1 or math.max(1, math.ceil(self.substeps * courant / self.courant_aim))
-  if restore then restore() end
+  if def.integrator then return end        -- steps of any length are stable
+  -- weights of actuation that a design may give later count where the substeps are chosen here, and values of robots
+  local courant, restore = is_auto and C.cq_world_courant(self.handle, 1) or self.courant, nil
+  if is_auto then restore = T.tape.pause(assembly.use_values, raw, self.robots, self.layout.base) end
+  if restore then
+    C.cq_world_destroy(self.handle)
+    create(self, raw, 1)
+    restore()
+    courant = math.max(courant, C.cq_world_courant(self.handle, 1))
+  end
+  local wanted = math.max(1, math.ceil(self.substeps * courant / self.courant_aim))
   if is_auto and (restore or wanted > 1) and wanted <= self.substeps_max then
     C.cq_world_destroy(self.handle)
     create(self, raw, wanted)

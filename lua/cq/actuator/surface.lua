@@ -332,6 +332,7 @@ end
 ---@param robot? cq.Robot     whose chamber it is, where several robots have one of this name
 ---@return cq.Tensor      one number, or {batch}
 function surface.volume(state, which, robot)
+  robot = is.argument("state:cavity_volume", "robot", is.instance { "cq.Robot", optional = true }, robot)
   local entry = find(state.world, which, robot)
   if not entry.surface.chamber then
     is.fail("state:cavity_volume: the surface \"%s\" is open, so that it encloses no volume", entry.surface.name)

@@ -6,28 +6,39 @@ local text = require "cq.base.text"
 
 local made = {}
 
--- by object { names, values, entries: of values that are lists, has: a set of the names where all are remembered }
+-- by object { names, has, values, entries }. Values are weak: a record that kept its object alive would never be freed.
 local kept = setmetatable({}, { __mode = "k" })
+local weak = { __mode = "v" }
 
 -- Is a value a plain list, whose entries count too?
 local function is_list(value) return type(value) == "table" and getmetatable(value) == nil end
 
+-- The names of what an object has, and of fields that it might have, a table by name.
+local function names_of(object, fields)
+  local out, has = {}, {}
+  for _, all in ipairs { object, fields } do
+    for name in pairs(all) do
+      if not has[name] then out[#out + 1], has[name] = name, true end
+    end
+  end
+  return out
+end
+
 ---Remembers fields of an object and the entries of those that are lists; forgets what it remembered before.
 ---@param object table
----@param names? string[]     all that it has unless given
+---@param names? string[]     all that it has, and `fields`, unless given
+---@param fields? table       by name, those that its constructor takes
 ---@return table object
-function made.remember(object, names)
-  local record = { names = names or {}, values = {}, entries = {} }
-  if not names then
-    record.has = {}
-    for name in pairs(object) do record.names[#record.names + 1], record.has[name] = name, true end
-  end
+function made.remember(object, names, fields)
+  local record = { names = names or names_of(object, fields or {}), has = {}, values = setmetatable({}, weak),
+    entries = {} }
   for k, name in ipairs(record.names) do
     local value = rawget(object, name)
-    record.values[k] = value
+    record.values[k], record.has[k] = value, value ~= nil
     if is_list(value) then
-      record.entries[k] = {}
+      record.entries[k] = setmetatable({}, weak)
       for i, entry in ipairs(value) do record.entries[k][i] = entry end
+      record.entries[k].count = #value
     end
   end
   kept[object] = record
@@ -36,12 +47,12 @@ end
 
 -- Has a list the entries that it had?
 local function has_entries(list, entries)
-  local same = #list == #entries
-  for i = 1, same and #entries or 0 do same = same and list[i] == entries[i] end
+  local same = #list == entries.count
+  for i = 1, same and entries.count or 0 do same = same and list[i] == entries[i] end
   return same
 end
 
----Raises an error if one of the fields that were remembered is another now, or, where all were, a new one is there.
+---Raises an error if one of the fields that were remembered is another now.
 ---@param object table
 ---@param what string       the object as users write it: "cq.Robot"
 ---@param advice string     what to do, in which %s stands for the field, if it is there
@@ -55,10 +66,8 @@ function made.require(object, what, advice)
   end
   for k, name in ipairs(record.names) do
     local value, entries = rawget(object, name), record.entries[k]
-    if value ~= record.values[k] or entries and not has_entries(value, entries) then refuse(name) end
-  end
-  for name in pairs(record.has and object or {}) do
-    if not record.has[name] then refuse(tostring(name)) end
+    local same = value == record.values[k] and (value ~= nil) == record.has[k]
+    if not same or entries and not has_entries(value, entries) then refuse(name) end
   end
 end
 

@@ -356,16 +356,17 @@ function schema.require_whole(list, what)
   if k <= last then schema.fail("%s: entry %d is nil, and entry %s follows", what, k, text.number(last)) end
 end
 
--- A list of numbers as a copy, so that what its owner does to it later has no effect; another value as it is.
+-- A list as a copy, and lists in it too, so that what their owner does to them later has no effect; another value as it
+-- is.
 local function copied(value)
-  if type(value) ~= "table" or getmetatable(value) or type(value[1]) ~= "number" or not text.is_list(value) then
-    return value
-  end
-  return tables.merged(value)
+  if type(value) ~= "table" or getmetatable(value) or not text.is_list(value) then return value end
+  local out = {}
+  for k, entry in ipairs(value) do out[k] = copied(entry) end
+  return out
 end
 
--- Checks a user's table: returns a copy with defaults, and with copies of its lists of numbers. Errors: no table; an
--- unknown field; a wrong or a missing value; a nil between positional entries.
+-- Checks a user's table: returns a copy with defaults, and with copies of its lists. Errors: no table; an unknown
+-- field; a wrong or a missing value; a nil between positional entries.
 function Schema:__call(given)
   if type(given) ~= "table" or text.class_of(given) then
     schema.fail("%s: takes one table of named fields, got %s", self.name, text.describe(given))

@@ -169,12 +169,14 @@ local function row(world, which, what)
     local robot = selection.robot(world, which, what)
     for p = 0, robot.particle_count - 1 do list[#list + 1] = robot.first + p end
   elseif type(which) == "table" and not getmetatable(which) and #which > 0 then
+    local any_name = false
     for _, entry in ipairs(which) do
+      any_name = any_name or type(entry) == "string"
       if type(entry) == "number" then append_number(world, list, entry, what)
       elseif type(entry) == "string" then append_name(world, list, entry, what)
       else refuse(which, what) end
     end
-    if type(which[1]) == "string" then list = once(list) end
+    if any_name then list = once(list) end
   else
     refuse(which, what)
   end

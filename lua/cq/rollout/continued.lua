@@ -80,8 +80,8 @@ local function memory_of(self, def, name)
   local memory = before.hidden[name]
   if memory ~= nil and (def.scenes or def.from.number) then
     is.fail("world:rollout: %s: the %s remembers the scenes of the state in their order; %s, or give another %s",
-      def.scenes and "scenes" or "from", name, def.scenes and "leave out scenes" or "go on from the state of all scenes",
-      name)
+      def.scenes and "scenes" or "from", name,
+      def.scenes and "leave out scenes" or "go on from the state of all scenes", name)
   end
   return memory
 end

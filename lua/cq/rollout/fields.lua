@@ -1,6 +1,7 @@
 -- fields: the values that a rollout sets in the engine, from the engine's list of fields: of robots, world and walls,
 -- as arrays for cq_field. Tensors with gradients stay on the tape up to here.
 local is = require "cq.base.schema"
+local tables = require "cq.base.tables"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local field = require "cq.base.field"
@@ -17,18 +18,30 @@ local fields = {}
 
 -- ---- the robots of a rollout ----------------------------------------------------------------------------------------
 
--- Raises an error if a variant of the world's robot `own`, the k-th, has pins that this has not, or was moved by
--- robot:at: in a rollout neither has an effect.
+-- The pins of a robot, a set of them.
+local function set_of_pins(robot)
+  local out = {}
+  for _, pin in ipairs(robot.pins) do out[pin] = true end
+  return out
+end
+
+-- Raises an error if a variant of the world's robot `own`, the k-th, has other pins than this, or was moved by
+-- robot:at, neither of which has an effect in a rollout; or if a field was assigned to it.
 local function require_its_place(own, variant, k)
-  if own:has_particles_of(variant) and #variant.pins ~= #own.pins then
-    is.fail("world:rollout: robot %d of the world is given with other pins than those with which the world was made", k)
+  variant:require_unchanged()
+  local here, there = set_of_pins(own), set_of_pins(variant)
+  for pin in pairs(tables.merged(here, there)) do
+    if own:has_particles_of(variant) and not (here[pin] and there[pin]) then
+      is.fail("world:rollout: robot %d of the world is given with other pins than those with which the world was "
+        .. "made", k)
+    end
   end
-  local moved, zero = false, true
+  local off, zero = 0, true
   for d = 1, own.dim do
-    moved = moved or variant.offset[d] ~= own.offset[d]
+    off = math.max(off, math.abs(variant.offset[d] - own.offset[d]) / math.max(own.size[d], 1e-300))
     zero = zero and variant.offset[d] == 0
   end
-  if moved and not zero then
+  if off > 1e-9 and not zero then
     is.fail("world:rollout: robot %d of the world stands at {%s}, and is given at {%s}; a rollout moves it by robot:with { position = ... }",
       k, table.concat(own.offset, ", "), table.concat(variant.offset, ", "))
   end

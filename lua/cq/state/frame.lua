@@ -69,10 +69,10 @@ end
 
 -- ---- particles ------------------------------------------------------------------------------------------------------
 
--- The values {n, ...} of one scene: row `scene` of values {batch, n, ...}; values without a batch as they are. rank: of
--- one particle's quantity.
+-- The values {n, ...} of one scene, that of state:scene or of the number `scene`: a row of values {batch, n, ...};
+-- values without a batch as they are. rank: of one particle's quantity.
 local function of_scene(state, values, scene, rank)
-  return state.batched and values.rank == rank + 2 and values[scene] or values
+  return values.rank == rank + 2 and values[state.number or scene] or values
 end
 
 -- The name of a group in a file; with several robots, the robot's name before it.

@@ -177,7 +177,8 @@ function assembly.use_values(def, robots, base)
   local density, volume = with_values(robots, "density"), with_values(robots, "volume")
   if density or volume then used.mass = (density or base.density) * (volume or base.volume) end
   for _, entry in ipairs(field.list) do
-    if entry.owner == "constant" then used[entry.name] = with_values(robots, entry.name) end
+    local moves = entry.owner == "constant" or entry.owner == "cable"
+    if moves then used[entry.name] = with_values(robots, entry.name) end
   end
   if not next(used) then return nil end
   -- Points def at the tensors of a table, of those fields that are used.
