@@ -101,6 +101,24 @@ describe("a script that is changed while its study runs", function()
   end)
 end)
 
+describe("a script that says where its modules are", function()
+  it("is given those in each trial", function()
+    local text = '\nlocal conf = require "conf"\nreturn { loss = conf }'
+    process.write(folder .. "/conf.lua", "return 1\n")
+    assert(host.make_folder(folder .. "/lib"))
+    process.write(folder .. "/lib/conf.lua", "return 2\n")
+    for _, line in ipairs {
+      ('package.path = "%s/lib/?.lua;" .. package.path'):format(folder),
+      'package.preload.conf = function() return 2 end',
+      'table.insert(package.loaders, 2, function() return function() return 2 end end)',
+    } do
+      script(line .. text)
+      fine(study("run", "--seeds", "1", "--force-new"))
+      has(process.read(folder .. "/out/trials/000001/trial.json"), '"result": {"loss": 2}')
+    end
+  end)
+end)
+
 describe("the options of a study", function()
   local sums = [[
   return cq.Study { name = "a", space = { x = cq.Space.uniform(0, 1) }, trials = 2, run = function(p, trial)

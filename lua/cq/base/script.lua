@@ -124,10 +124,29 @@ function script.required()
   return out
 end
 
----Lets modules that the script's text names, and that were not loaded yet, be loaded later as they are now.
+-- of package.loaders: the one that finds Lua files along package.path
+local load_file = package.loaders[2]
+
+---Lets the files of modules that the script's text names be loaded later as they are now. Which file a name means is
+---determined when it is required, as the script may have changed package.path or the loaders by then.
 function script.hold_modules()
-  for name, module in pairs(named_modules()) do
-    package.preload[name] = package.preload[name] or loadstring(module.bytes, "@" .. module.path)
+  local held = {}
+  for _, module in pairs(named_modules()) do
+    local chunk = loadstring(module.bytes, "@" .. module.path)
+    held[module.path], held[host.resolve(module.path) or module.path] = chunk, chunk
+  end
+  -- A loader for require: the held text of the first file along package.path that is there, or was.
+  local function load_held(name)
+    for template in package.path:gmatch "[^;]+" do
+      local path = template:gsub("%?", (name:gsub("[.%%]", { ["."] = "/", ["%"] = "%%" })))
+      local chunk = held[path] or held[host.resolve(path) or path]
+      if chunk then return chunk end
+      if host.kind(path) then break end
+    end
+    return load_file(name)
+  end
+  for k, loader in ipairs(package.loaders) do
+    if loader == load_file then package.loaders[k] = load_held end
   end
 end
 
