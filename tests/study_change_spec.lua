@@ -156,4 +156,26 @@ describe("the options of a study", function()
     fine(study("run", "--go-on"))
     has(fine(study("show", "2")), "--precision=float64\n")           -- with which trial 2 ran
   end)
+
+  it("may be given as they are by default", function()
+    script(sums)
+    fine(study "run")
+    fine(study("run", "--seed", "1", "--precision", "float32", "--device", "cpu"))
+    refused("the options were changed from", study("run", "--precision", "float64"))
+    script('local precision = cq.option("precision", "float64")\n' .. sums)
+    fine(study("run", "--force-new"))
+    refused("the options were changed from {} to", study("run", "--precision", "float32"))
+  end)
+
+  it("that an earlier program has not stored are not compared", function()
+    script(sums)
+    fine(study("run", "--more", "2", "--precision", "float64"))
+    local base = require("cq.study.sqlite").open(folder .. "/out/study.sqlite")
+    base:run "DELETE FROM study WHERE key = 'def.all_options'"
+    base:run("UPDATE study SET value = ? WHERE key = 'def.options'", '{"more": "2"}')
+    base:close()
+    refused('the options were changed from {"more": "2"} to {"more": "3"', study("run", "--more", "3"))
+    fine(study("run", "--more", "2", "--precision", "float64"))
+    refused("the options were changed from", study("run", "--more", "2"))        -- they are stored by now
+  end)
 end)

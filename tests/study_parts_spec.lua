@@ -60,6 +60,17 @@ describe("a list of values", function()
       net(77):changes(net(2):definition()))
     assert.same({}, net(2):changes(net(2):definition()))
   end)
+
+  it("is known as earlier programs have stored it, also if it is longer now", function()
+    local values = { { hidden = 4 }, { 8, { 16, 2 } }, 0.12345678901234, "a" }
+    local stored = study { grid = { net = values } }:definition()
+    stored.space[1].values = { "a table", "8 16 2", "0.123456789", "a" }
+    assert.same({}, study { grid = { net = values } }:changes(stored))
+    values[3] = 0.2
+    assert.equal(1, #study { grid = { net = values } }:changes(stored))
+    values[3], values[5] = 0.12345678901234, "b"
+    assert.same({}, study { grid = { net = values } }:changes(stored))
+  end)
 end)
 
 describe("a sampler", function()

@@ -288,11 +288,12 @@ end
 
 ---@internal
 ---The study's definition as stored, to detect changes; equal studies give equal tables.
+---@param former? boolean      as earlier programs have stored it
 ---@return table<string, any>
-function Study:definition()
+function Study:definition(former)
   local parameters, objectives = {}, {}
   for d, entry in ipairs(self.space) do
-    parameters[d] = entry.parameter:description()
+    parameters[d] = entry.parameter:description(former)
     parameters[d].name = entry.name
   end
   for m, entry in ipairs(self.objectives) do objectives[m] = { name = entry.name, sign = entry.sign } end
@@ -326,14 +327,15 @@ end
 ---@param of_trials? boolean      only those that matter to one trial: in space or objectives; points may lack
 ---@return string[]
 function Study:changes(stored, of_trials)
-  local own, out = self:definition(), {}
-  local longer = is_longer(own, stored) or of_trials and is_longer(stored, own)
+  local own, former, out = self:definition(), self:definition(true), {}
+  local longer = is_longer(own, stored) or is_longer(former, stored)
+    or of_trials and (is_longer(stored, own) or is_longer(stored, former))
   for key, value in pairs(own) do
     local was, is_now = json.encode(stored[key]), json.encode(value)
     local grows = longer and (key == "trials" or key == "space")
       or key == "trials" and not samplers[self.sampler].fixed and stored.trials <= value
     local matters = not of_trials or key == "space" or key == "objectives"
-    if was ~= is_now and matters and not grows then
+    if was ~= is_now and was ~= json.encode(former[key]) and matters and not grows then
       out[#out + 1] = ("%s was %s and is %s"):format(called[key] or key, was, is_now)
     end
   end

@@ -120,7 +120,8 @@ local function origin_of(session, number)
   local bytes = read_file(folder_of(session, number) .. "/trial.json")
   local fine, manifest = pcall(json.decode, bytes or "")
   fine = fine and type(manifest) == "table" and type(manifest.options) == "table"
-  return tables.merged(session.stored, fine and { script = manifest.script_hash, options = manifest.options })
+  return tables.merged(session.stored, fine and { script = manifest.script_hash, options = manifest.options,
+    all_options = manifest.all_options == true })
 end
 
 ---Prints all that is known of a trial: state, point, results, curves, time, and the command that runs it alone.

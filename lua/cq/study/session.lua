@@ -82,8 +82,35 @@ function Session:command(name, what, options)
   return table.concat(words, " ")
 end
 
+-- Does the text of the script, or of a module that it names, contain this word?
+local function is_named(word)
+  if (scripts.text() or ""):find(word, 1, true) then return true end
+  for _, bytes in pairs(scripts.required()) do
+    if bytes:find(word, 1, true) then return true end
+  end
+  return false
+end
+
+-- Do the options differ from those of a stored definition, as in Session:changed? One that was not given equals its
+-- default, unless the script itself may choose device or precision. Earlier programs have not stored device, precision,
+-- simd and seed: where these lack, they are not compared.
+local function has_other_options(self, before)
+  -- Options with the defaults of those that were not given.
+  local function complete(options, seed)
+    local defaults = { seed = seed, device = not is_named "device" and "cpu" or nil,
+      precision = not is_named "precision" and "float32" or nil }
+    return tables.merged(defaults, options)
+  end
+  local was, now = complete(before.options, before.seed), complete(option.of_results(), self.study.seed)
+  for _, name in ipairs { "device", "precision", "simd", "seed" } do
+    if not before.all_options and before.options[name] == nil then was[name], now[name] = nil, nil end
+  end
+  return json.encode(was) ~= json.encode(now)
+end
+
 ---Says which of these is not as it was, for a sentence: the script, a module that it loads, the options; nil: none.
----@param before { script: string, modules: table?, options: table? }     as the stored definition has them
+---@param before { script: string, modules: table?, options: table?, all_options: boolean?, seed: integer? }
+---  as the stored definition has them
 ---@return string?
 function Session:changed(before)
   if before.script ~= self:hash() then return "the script was changed" end
@@ -91,8 +118,10 @@ function Session:changed(before)
   for _, name in ipairs(tables.names(before.modules)) do
     if before.modules[name] ~= self.modules[name] then return name .. ", which the script loads, was changed" end
   end
-  local was, is_now = json.encode(before.options), json.encode(option.of_results())
-  if was ~= is_now then return ("the options were changed from %s to %s"):format(was, is_now) end
+  if before.options and has_other_options(self, before) then
+    return ("the options were changed from %s to %s"):format(json.encode(before.options),
+      json.encode(option.of_results()))
+  end
 end
 
 ---The hash of the script's text. Errors: it cannot be read.
@@ -222,6 +251,7 @@ function Session:begin(def)
   if stored then compare(self, stored, def.go_on) end
   local parts = self.study:definition()
   parts.script, parts.modules, parts.options = self:hash(), self.modules, option.of_results()
+  parts.all_options = true
   store:define(parts)
   store:fill(self.study:count())
   store:follow(self.study)

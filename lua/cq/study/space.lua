@@ -86,6 +86,17 @@ function word(value)
   return text.describe(value)      -- an address would be another one in every process
 end
 
+-- A value of a choice as text as earlier programs have stored it: numbers with ten digits, lists within a list without
+-- braces, tables with fields without their content.
+local function former_word(value)
+  if type(value) == "number" then return text.number(value) end
+  if type(value) ~= "table" or getmetatable(value) then return word(value) end
+  if not text.is_list(value) then return text.describe(value) end
+  local parts = {}
+  for k, part in ipairs(value) do parts[k] = former_word(part) end
+  return table.concat(parts, " ")
+end
+
 ---@internal
 ---The number x of this parameter as text for people, a fraction with up to ten digits; of a choice its value, where an
 ---empty one is a pair of quotes.
@@ -145,12 +156,13 @@ end
 
 ---@internal
 ---The parameter's definition as stored, to detect changes, and for tables made without the script.
+---@param former? boolean      as earlier programs have stored it
 ---@return table
-function Parameter:description()
+function Parameter:description(former)
   local out = { kind = self.kind, min = self.min, max = self.max }
   if self.values then
     out.numeric, out.values = self:is_numeric(), {}
-    for i, value in ipairs(self.values) do out.values[i] = out.numeric and value or word(value) end
+    for i, value in ipairs(self.values) do out.values[i] = out.numeric and value or (former and former_word or word)(value) end
   end
   return out
 end
