@@ -199,18 +199,26 @@ describe("a study", function()
   end)
 
   it("refuses names that are columns of its table", function()
-    local function failure(report, result)
-      script(([[return cq.Study { name = "a", grid = { x = { 1 } }, run = function(_, trial)
-        trial.report(1, %s)
-        return %s
-      end }]]):format(report, result))
-      study("run", "--force-new")
-      return rows_of()[1].problem
+    script [[return cq.Study { name = "a", grid = { x = { 1 } }, run = function(_, trial)
+      trial.report(1, { seconds = 1 })
+      return 1
+    end }]]
+    study "run"
+    has(rows_of()[1].problem, "trial.report: seconds is a column that the study's table has of its own")
+    -- one trial is enough to know it of results
+    for returned, said in pairs {
+      ["problem = 2"] = "problem is a column", ["state = { 1, 2 }"] = "state is a column",
+      ["x = 2"] = "x is a parameter of the study; take another name",
+    } do
+      script(([[return cq.Study { name = "a", grid = { x = { 1, 2 } }, run = function()
+        return { loss = 1, %s }
+      end }]]):format(returned))
+      local refused = study("run", "--force-new")
+      assert.equal(1, refused.code)
+      has(refused.err, ("cqlua: %s/s.lua: run returned: %s"):format(folder, said))
+      assert.equal(2, count(rows_of(), "waiting"))
+      has(study("rerun", "2").out, "trial 2 failed: ")
     end
-    has(failure("{ seconds = 1 }", "1"), "trial.report: seconds is a column that the study's table has of its own")
-    has(failure("1", "{ loss = 1; problem = 2 }"), "run returned: problem is a column")
-    has(failure("1", "{ loss = 1; state = { 1, 2 } }"), "run returned: state is a column")
-    has(failure("1", "{ loss = 1; x = 2 }"), "run returned: x is a parameter of the study; take another name")
     script "return cq.Study { name = 'a', minimize = 'x', grid = { x = { 1 } }, run = print }"
     has(study("run", "--force-new").err, "cq.Study: an objective: x is a parameter of the study")
     script "return cq.Study { name = 'a', minimize = 'trial', grid = { x = { 1 } }, run = print }"

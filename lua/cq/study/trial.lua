@@ -101,6 +101,15 @@ local function curve_of(value)
   return value
 end
 
+-- Raises an error if a name that run returned cannot be a column of the study's table. Other trials would only tell so
+-- after their whole computation too: no more are begun.
+local function require_result_name(name, study)
+  local fine, problem = pcall(require_name, name, "run returned", study.space)
+  if fine then return end
+  study.refusal = problem:sub(#is.where() + 1)         -- who tells it puts the place before it
+  error(problem, 0)
+end
+
 -- The table of numbers by name that run returned; a single number is the first objective. Lists are stored as curves by
 -- keep(name, step, value), other values left out. Errors: no finite number for an objective.
 local function result_of(study, returned, keep)
@@ -115,7 +124,7 @@ local function result_of(study, returned, keep)
     local curve = type(name) == "string" and curve_of(value)
     if text.is_instance(value, "cq.Tensor") and value.count == 1 then value = value:item() end
     if curve or type(name) == "string" and type(value) == "number" then
-      require_name(name, "run returned", study.space)
+      require_result_name(name, study)
     end
     if curve then
       for step, y in ipairs(curve) do keep(name, step, y) end
