@@ -93,6 +93,30 @@ describe("a script that is changed while its study runs", function()
     assert.equal(1, json.decode(process.read(folder .. "/out/trials/000002/trial.json")).attempt)
   end)
 
+  it("may be gone for a moment, and else ends the study after the trials that run", function()
+    local moves = [[return cq.Study { name = "a", grid = { x = { 1, 2, 3, 4 } }, run = function(p, trial)
+      if p.x == 1 then
+        local other = trial.folder .. "/../000002/output.txt"
+        os.execute(("until [ -e %%s ]; do sleep 0.05; done"):format(other))
+        os.rename(%q, %q)
+        os.execute %q
+      end
+      if p.x == 2 then os.execute "sleep 2" end
+      return { loss = p.x }
+    end }]]
+    local path, away = folder .. "/s.lua", folder .. "/away.lua"
+    script(threads .. moves:format(path, away, ("(sleep 0.3; mv %s %s) >/dev/null 2>&1 &"):format(away, path)))
+    fine(study("run", "--threads", "4", "--jobs", "2"))
+    script(threads .. moves:format(path, away, "true"))
+    refused("was changed while its study runs, and no more trials are begun",
+      study("run", "--threads", "4", "--jobs", "2", "--force-new"))
+    os.rename(away, path)
+    local counts = json.decode(fine(study("status", "--json")))
+    assert.same({ 2, 2, 0, 0 }, { counts.done, counts.waiting, counts.running, counts.failed })
+    fine(study("run", "--threads", "2"))
+    assert.equal(1, json.decode(process.read(folder .. "/out/trials/000003/trial.json")).attempt)
+  end)
+
   it("goes on as it was in copies of a process, with modules that are loaded later too", function()
     script(edits:format(folder, "offset.lua", " + 100"))
     fine(study "run")

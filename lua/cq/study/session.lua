@@ -132,11 +132,13 @@ function Session:hash()
   return require("cq.run").hash(bytes)
 end
 
----A hash of the texts that the script and the modules that it names in a require have now.
+---A hash of the texts that the script and the modules that it names in a require have now; also of a script that is
+---gone, which is waited for.
 ---@return string
 function Session:fingerprint()
-  local texts = hashes(scripts.required())
-  texts.script = self:hash()
+  process.await(self.script)
+  local texts, bytes = hashes(scripts.required()), read_file(self.script)
+  texts.script = bytes and require("cq.run").hash(bytes)
   return require("cq.run").hash(json.encode(texts))
 end
 
