@@ -59,6 +59,20 @@ describe("a script that was changed", function()
   end)
 end)
 
+describe("a list of values that was shortened", function()
+  it("lacks the points of some trials, which are shown, and not run once more", function()
+    local grid = "return cq.Study { name = 'a', grid = { x = { 'p', 'q', 'r' } }, run = function(p) return #p.x end }"
+    script(grid)
+    fine(study "run")
+    script((grid:gsub(", 'r'", "")))
+    has(fine(study("rerun", "2")), "trial 2: done")
+    for _, action in ipairs { "rerun", "render" } do
+      refused("the script has no such point: trial 3 has x = r, which is none of the script's values now", study(action, "3"))
+    end
+    has(fine(study("show", "3")), "  x r\n")
+  end)
+end)
+
 describe("a script that is changed while its study runs", function()
   local threads = [[
   local block = cq.Robot { shape = cq.Shape.box { size = { 0.2, 0.2 }, spacing = 0.002 },

@@ -147,9 +147,21 @@ function report.show(session, number)
   end
 end
 
+-- Raises an error if the script lacks the point of a trial: its list of values is shorter than that of the study as it
+-- was begun.
+local function require_point(session, study, number, point)
+  for d, entry in ipairs(session.study.space) do
+    local x = point[entry.name]
+    if not entry.parameter:holds(x) then
+      is.fail("the script has no such point: trial %d has %s = %s, which is none of the script's values now", number,
+        entry.name, study.space[d].parameter:label(x))
+    end
+  end
+end
+
 ---Runs a trial again, alone and outside of the study, and prints its result; also before the study has begun. Point and
----seed are those of the stored study. Errors: no such trial; one whose point the sampler has yet to choose; a script
----with other parameters or objectives.
+---seed are those of the stored study. Errors: no such trial; one whose point the sampler has yet to choose, or
+---that the script lacks; a script with other parameters or objectives.
 ---@param session cq.Session
 ---@return integer? code      1: the trial failed
 function report.rerun(session, number)
@@ -164,6 +176,7 @@ function report.rerun(session, number)
   if not row.point and study:adapts() then is.fail("trial %d has no point yet: the sampler draws it when the trial "
     .. "begins", number) end
   local point = row.point or study:draw(k)
+  require_point(session, study, number, point)
   local job = {
     number = number, attempts = row.attempts, point = point, replicate = replicate, script = session:hash(),
     seed = study:seed_of(point, replicate), folder = ("%s/rerun/%06d"):format(session.folder, number),
@@ -185,8 +198,8 @@ function report.rerun(session, number)
 end
 
 ---Renders a finished trial as trial.mp4 in its folder, without training: its function runs, in which run:optimize
----loads the saved result. Prints the path. Errors: a trial that is not done, or that has optimized no experiment; a
----script with other parameters or objectives.
+---loads the saved result. Prints the path. Errors: a trial that is not done, or that has optimized no experiment, or
+---whose point the script lacks; a script with other parameters or objectives.
 ---@param session cq.Session
 ---@param number integer
 function report.render(session, number)
@@ -195,6 +208,7 @@ function report.render(session, number)
   local row, folder = store:trial(number), folder_of(session, number)
   if row.state ~= "done" then is.fail("trial %d is %s: it has no result to draw", number, row.state) end
   if not host.kind(folder) then is.fail("trial %d cannot be drawn: its folder %s is gone", number, folder) end
+  require_point(session, study, number, row.point)
   local _, replicate = study:place(number)
   local job = { number = number, point = row.point, replicate = replicate, folder = folder,
     seed = study:seed_of(row.point, replicate) }
