@@ -284,15 +284,19 @@ return cq.Study { name = "s", sampler = "grid", grid = { a = { 1, 2 } }, run = f
   return { loss = point.a }
 end }
 ]])
-    local made = process.cqlua { "study", "run", study, "--out", at "s" }
+    local made = process.cqlua { "study", "run", study, "--out", at "s", "--seed", "5", "--more", "2 3" }
     assert.equal(0, made.code, made.err)
-    local trial = at "s/trials/000002"
+    local trial, more = at "s/trials/000002", " '--more=2 3' --seed=5"
     for name, words in pairs { resume = { "--as", at "b" }, robust = {} } do
       local result = process.cqlua { name, trial, unpack(words) }
       assert.equal(1, result.code)
-      has(result.err, ("cqlua %s: %s is a trial of a study; cqlua study rerun %s 2 tries it once more"):format(name, trial,
-        study))
+      has(result.err, ("cqlua %s: %s is a trial of a study; cqlua study rerun %s 2 --out %s%s tries it once more")
+        :format(name, trial, study, at "s", more))
     end
+    -- an earlier program has written no command
+    local kept = process.read(trial .. "/trial.json")
+    process.write(trial .. "/trial.json", (kept:gsub('"command": "[^"]*", ', "")))
+    has(process.cqlua({ "robust", trial }).err, ("; cqlua study rerun %s 2%s tries it once more"):format(study, more))
   end)
 
   it("refuses one of several runs of a script", function()

@@ -61,7 +61,9 @@ local function work(session, store, options)
   local outcome = runners.new {
     study = session.study, store = store, folder = session.folder, jobs = options.jobs, words = child,
     threads = threads,
-    script = session:hash(), options = option.of_results(), fingerprint = function() return session:fingerprint() end,
+    script = session:hash(), options = option.of_results(),
+    command = function(number) return session:rerun_command(number) end,
+    fingerprint = function() return session:fingerprint() end,
   }:run()
   local counts, summary = store:counts(), require "cq.study.summary" (session.study, store)
   if outcome == "finished" then tell_idle_pruner(session.study, store, counts) end

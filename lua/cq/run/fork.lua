@@ -9,6 +9,8 @@ local manifests = require "cq.run.manifest"
 local is = require "cq.base.schema"
 local script = require "cq.base.script"
 local json = require "cq.base.json"
+local option = require "cq.option"
+local read_file = require "cq.base.read_file"
 local tensor = require "cq.tensor"
 local text = require "cq.base.text"
 
@@ -50,12 +52,12 @@ local function clear_moments(made, parent)
   for name in pairs(made.moments) do made.moments[name] = {} end
 end
 
--- The starts (of a multi-start plan) in a saved state. option: that asks for them, for the error. Errors: a run without
--- a plan.
-local function starts_of(state, parent, option)
+-- The starts (of a multi-start plan) in a saved state. asked: the option that asks for them, for the error. Errors: a
+-- run without a plan.
+local function starts_of(state, parent, asked)
   local starts = type(state.optimizer) == "table" and state.optimizer.starts
   if type(starts) ~= "table" then
-    is.fail("cqlua resume: %s is for runs of run:optimize; %s is another", option, parent)
+    is.fail("cqlua resume: %s is for runs of run:optimize; %s is another", asked, parent)
   end
   return starts
 end
@@ -167,12 +169,21 @@ local function without(arguments, names)
   return out
 end
 
--- Raises an error if a folder is that of a trial of a study, which was made by no command line of its own.
+-- Raises an error if a folder is that of a trial of a study, which was made by no command line of its own: names the
+-- command that tries it once more, of its trial.json.
 local function refuse_trial(folder, manifest, what)
-  if not host.kind(folder .. "/trial.json") then return end
-  local number = tonumber(folder:match "(%d+)$")
-  is.fail("%s: %s is a trial of a study; cqlua study rerun %s %s tries it once more", what, folder,
-    manifest.script or "SCRIPT", number or "N")
+  local bytes = read_file(folder .. "/trial.json")
+  if not bytes then return end
+  local fine, found = pcall(json.decode, bytes)
+  if not fine or type(found) ~= "table" then found = {} end
+  local command = found.command
+  if type(command) ~= "string" then           -- of an earlier program
+    local words = type(found.options) == "table" and option.words(found.options) or {}
+    for k, word in ipairs(words) do words[k] = " " .. text.quoted(word) end
+    command = ("cqlua study rerun %s %s%s"):format(text.quoted(manifest.script or "SCRIPT"),
+      tonumber(folder:match "(%d+)$") or "N", table.concat(words))
+  end
+  is.fail("%s: %s is a trial of a study; %s tries it once more", what, folder, command)
 end
 
 ---The arguments of a run's command line without --out, --resume, --overwrite, --from and the options of `more`, which

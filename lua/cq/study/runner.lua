@@ -32,6 +32,7 @@ local GRACE = 3              -- [s] that processes have to end when they are ask
 ---@field threads integer       of a child
 ---@field script string?        the hash of the script
 ---@field options table         of option.of_results, for what trials leave
+---@field command fun(number: integer): string    that tries a trial once more, alone
 ---@field fingerprint fun(): string    a hash of the script and its modules as they are now
 
 -- The runner (worker) of a study's trials in child processes: `def` itself, completed. No process is started yet.
@@ -77,7 +78,7 @@ local function job_of(self, claimed)
   return {
     number = claimed.number, attempts = claimed.attempts, point = point, replicate = replicate,
     seed = self.study:seed_of(point, replicate), folder = self:trial_folder(claimed.number), script = self.script,
-    options = self.options, loaded = self.loaded, began = process.now(),
+    options = self.options, command = self.command(claimed.number), loaded = self.loaded, began = process.now(),
   }
 end
 

@@ -82,6 +82,14 @@ function Session:command(name, what, options)
   return table.concat(words, " ")
 end
 
+---The command that runs a trial once more, alone, as its trial.json keeps it: without a server's password.
+---@param number integer
+---@param options? table       as in Session:command
+---@return string
+function Session:rerun_command(number, options)
+  return (self:command("rerun", tostring(number), options):gsub("(://[^/@:%s]*):[^/@%s]*@", "%1@"))
+end
+
 -- Does the text of the script, or of a module that it names, contain this word?
 local function is_named(word)
   if (scripts.text() or ""):find(word, 1, true) then return true end

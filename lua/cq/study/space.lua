@@ -161,8 +161,9 @@ end
 function Parameter:description(former)
   local out = { kind = self.kind, min = self.min, max = self.max }
   if self.values then
+    local worded = former and former_word or word
     out.numeric, out.values = self:is_numeric(), {}
-    for i, value in ipairs(self.values) do out.values[i] = out.numeric and value or (former and former_word or word)(value) end
+    for i, value in ipairs(self.values) do out.values[i] = out.numeric and value or worded(value) end
   end
   return out
 end

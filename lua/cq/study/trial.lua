@@ -193,7 +193,8 @@ local function write_manifest(study, job, state, result, problem)
     study = study.name, trial = job.number, state = state, problem = problem, point = point,
     seed = job.seed, replicate = job.replicate, attempt = job.attempts, result = result, script = script.path,
     script_hash = job.script, options = job.options, all_options = true, threads = option.program.threads,
-    version = host.version, system = system, host = machine, began = job.began, ended = process.now(),
+    command = job.command, version = host.version, system = system, host = machine, began = job.began,
+    ended = process.now(),
   }, first_keys) .. "\n")
 end
 
