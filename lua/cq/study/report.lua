@@ -159,6 +159,14 @@ local function require_point(session, study, number, point)
   end
 end
 
+-- Warns if script, modules or options are not those of a trial. may: what may come of that.
+local function tell_changed(session, number, may)
+  local changed = session:changed(origin_of(session, number))
+  if changed then
+    message.warn("%s since the study %s began: trial %d may %s", changed, session.study.name, number, may)
+  end
+end
+
 ---Runs a trial again, alone and outside of the study, and prints its result; also before the study has begun. Point and
 ---seed are those of the stored study. Errors: no such trial; one whose point the sampler has yet to choose, or
 ---that the script lacks; a script with other parameters or objectives.
@@ -180,14 +188,13 @@ function report.rerun(session, number)
   local job = {
     number = number, attempts = row.attempts, point = point, replicate = replicate, script = session:hash(),
     seed = study:seed_of(point, replicate), folder = ("%s/rerun/%06d"):format(session.folder, number),
-    options = option.of_results(), began = process.now(),
+    options = option.of_results(), command = session:rerun_command(number, option.of_results()),
+    began = process.now(),
   }
-  local changed = store and session:changed(origin_of(session, number))
-  if changed then
-    message.warn("%s since the study %s began: trial %d may give other numbers than its row", changed, study.name,
-      number)
+  if store then
+    tell_changed(session, number, "give other numbers than its row")
+    store:close()
   end
-  if store then store:close() end
   local state, result = require("cq.study.trial").alone(session.study, job)
   if state == "failed" or state == "refused" then
     print(("trial %d failed: %s"):format(number, result))
@@ -198,8 +205,9 @@ function report.rerun(session, number)
 end
 
 ---Renders a finished trial as trial.mp4 in its folder, without training: its function runs, in which run:optimize
----loads the saved result. Prints the path. Errors: a trial that is not done, or that has optimized no experiment, or
----whose point the script lacks; a script with other parameters or objectives.
+---loads the saved result. Prints the path, and warns if the script or its options were changed. Errors: a trial that is
+---not done, or that has optimized no experiment, or whose point the script lacks; a script with other parameters or
+---objectives.
 ---@param session cq.Session
 ---@param number integer
 function report.render(session, number)
@@ -209,6 +217,7 @@ function report.render(session, number)
   if row.state ~= "done" then is.fail("trial %d is %s: it has no result to draw", number, row.state) end
   if not host.kind(folder) then is.fail("trial %d cannot be drawn: its folder %s is gone", number, folder) end
   require_point(session, study, number, row.point)
+  tell_changed(session, number, "move otherwise than it did")
   local _, replicate = study:place(number)
   local job = { number = number, point = row.point, replicate = replicate, folder = folder,
     seed = study:seed_of(row.point, replicate) }
