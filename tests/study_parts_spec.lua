@@ -7,6 +7,7 @@ local importance = require "cq.study.importance"
 local json = require "cq.base.json"
 local memory = require "cq.rollout.memory"
 local option = require "cq.option"
+local parts = require "cq.study.space"
 local process = require "tests.process"
 local sobol = require "cq.study.sobol"
 local sqlite = require "cq.study.sqlite"
@@ -59,6 +60,22 @@ describe("a list of values", function()
       .. '[{"kind": "choice", "name": "net", "numeric": false, "values": ["hidden = 77"]}]' },
       net(77):changes(net(2):definition()))
     assert.same({}, net(2):changes(net(2):definition()))
+  end)
+
+  it("has a text of its own for each value, and no table that contains itself", function()
+    local values = { { 1, 2 }, "1 2", 3, "3", { "a b" }, { "a", "b" }, { "3" }, { true }, { "true" }, "true" }
+    local parameter = cq.Space.choice(values)
+    local texts = parameter:description().values
+    assert.same({ "1 2", '"1 2"', "3", '"3"', '"a b"', "a b", '"3"' }, { unpack(texts, 1, 7) })
+    assert.same({ '"1 2"', '"1 2"' }, { parameter:label(2), parameter:exact(2) })
+    local stored = parts.stored { kind = "choice", values = texts }
+    for i = 1, #texts do assert.equal(parameter:exact(i), type(values[i]) == "number" and 3 or stored:exact(i)) end
+    local own = { 1 }
+    own.inner = { own }
+    fails("value 2 is a table that contains itself", cq.Space.choice, { 1, own })
+    fails("value 1 is a table that contains itself", function() study { grid = { x = { own } } } end)
+    local shared = { 1 }
+    assert.equal("{1} {1}", cq.Space.choice { { shared, shared } }:exact(1))
   end)
 
   it("is known as earlier programs have stored it, also if it is longer now", function()

@@ -561,6 +561,8 @@ describe("wrong use of a study", function()
     misuse("study show needs the number of a trial", "show", "x")
     has(study("status").err, ("the study plain has not begun: there is no %s/out/study.sqlite; begin it with cqlua study "
       .. "run %s/s.lua --out %s/out\n"):format(folder, folder, folder))
+    has(study("status", "--resume", "--trials", "5").err, ("begin it with cqlua study run %s/s.lua --out %s/out --trials=5\n")
+      :format(folder, folder))
     has(cqlua({ "study", "run" }).err, "study run needs the script")
   end)
 

@@ -75,6 +75,7 @@ end
 function Session:command(name, what, options)
   local words, out = { "cqlua study", name, text.quoted(self.script), what }, option.program.out
   local stored = self.stored or { options = option.of_results(), trials = self.seeds }
+  if not self.stored then stored.options.resume = nil end          -- a study takes none
   if self.seeds then words[#words + 1] = "--seeds " .. stored.trials end
   if out then words[#words + 1] = "--out " .. text.quoted(out) end
   if self.address then words[#words + 1] = "--store " .. text.quoted(self.address) end

@@ -16,6 +16,7 @@ local text = require "cq.base.text"
 ---@field min number?           of a range
 ---@field max number?           of a range
 ---@field values any[]?         of a choice
+---@field taken table<string, true>?    of a choice: the texts of its values that are no strings
 local Parameter = { __name = "cq.Parameter" }
 Parameter.__index = Parameter
 
@@ -60,10 +61,16 @@ end
 
 local word               -- value -> text
 
+-- Is a string within a table clear as it stands: no number or other value, and without spaces and signs?
+local function is_clear(part)
+  return part:match "^[%w_./-]+$" and not tonumber(part) and part ~= "true" and part ~= "false"
+end
+
 -- A table without a class as text: the words of a list, or the fields in the alphabetic order of their names.
 local function content(value)
-  -- An entry; of a table within this one in braces.
+  -- An entry; of a table within this one in braces, of a string that is not clear in quotes.
   local function entry(part)
+    if type(part) == "string" then return is_clear(part) and part or ('"%s"'):format(part) end
     return type(part) == "table" and not getmetatable(part) and "{" .. content(part) .. "}" or word(part)
   end
   local parts = {}
@@ -86,6 +93,20 @@ function word(value)
   return text.describe(value)      -- an address would be another one in every process
 end
 
+-- The text of value i of a choice, by which it is known from the other ones: a string stands in quotes where another
+-- value, such as a list, has the same text.
+local function text_of(self, i)
+  local value = self.values[i]
+  if type(value) ~= "string" then return word(value) end
+  if not self.taken then
+    self.taken = {}
+    for _, other in ipairs(self.values) do
+      if type(other) ~= "string" then self.taken[word(other)] = true end
+    end
+  end
+  return self.taken[value] and ('"%s"'):format(value) or value
+end
+
 -- A value of a choice as text as earlier programs have stored it: numbers with ten digits, lists within a list without
 -- braces, tables with fields without their content.
 local function former_word(value)
@@ -104,7 +125,7 @@ end
 function Parameter:label(x)
   if self.kind ~= "choice" then return ("%.4g"):format(x) end
   local value = self.values[x]
-  local said = type(value) == "number" and value % 1 ~= 0 and text.number(value) or word(value)
+  local said = type(value) == "number" and value % 1 ~= 0 and text.number(value) or text_of(self, x)
   return said == "" and '""' or said
 end
 
@@ -113,7 +134,7 @@ end
 ---@return number|string
 function Parameter:exact(x)
   if self.kind ~= "choice" then return x end
-  return type(self.values[x]) == "number" and self.values[x] or word(self.values[x])
+  return type(self.values[x]) == "number" and self.values[x] or text_of(self, x)
 end
 
 ---@internal
@@ -161,9 +182,10 @@ end
 function Parameter:description(former)
   local out = { kind = self.kind, min = self.min, max = self.max }
   if self.values then
-    local worded = former and former_word or word
     out.numeric, out.values = self:is_numeric(), {}
-    for i, value in ipairs(self.values) do out.values[i] = out.numeric and value or worded(value) end
+    for i, value in ipairs(self.values) do
+      out.values[i] = out.numeric and value or former and former_word(value) or text_of(self, i)
+    end
   end
   return out
 end
@@ -217,13 +239,28 @@ function space.integer(min, max)
   return range("cq.Space.integer", "integer", min, max)
 end
 
+-- Does a table without a class contain itself, also within other tables? outer: the tables that contain it.
+local function is_circular(value, outer)
+  if type(value) ~= "table" or getmetatable(value) then return false end
+  if outer[value] then return true end
+  outer[value] = true
+  for _, part in pairs(value) do
+    if is_circular(part, outer) then return true end
+  end
+  outer[value] = nil
+  return false
+end
+
 ---A parameter that is one of a list of values. A list of numbers has an order that plots show. Errors: no list, or an
----empty one.
+---empty one; a table that contains itself.
 ---@param values any[]     at least one: numbers, strings, true and false, tables, functions
 ---@return cq.Parameter
 function space.choice(values)
   if type(values) ~= "table" or getmetatable(values) or not text.is_list(values) or #values == 0 then
     is.fail("cq.Space.choice: takes a list of at least one value, got %s", text.describe(values))
+  end
+  for i, value in ipairs(values) do
+    if is_circular(value, {}) then is.fail("cq.Space.choice: value %d is a table that contains itself", i) end
   end
   return setmetatable({ kind = "choice", values = table.move(values, 1, #values, 1, {}) }, Parameter)
 end
