@@ -137,7 +137,7 @@ end
 -- cqlua study work: the worker process that cqlua study run starts, and to which it sends trials.
 function actions.work(options, script)
   option.program.share = options.share
-  require("cq.study.process").await(script)
+  if not require("cq.study.process").await(script) then return require("cq.study.trial").refuse_changed() end
   local session = session_of(script, options)
   scripts.hold_modules()
   require("cq.study.trial").serve(session.study, session:fingerprint())

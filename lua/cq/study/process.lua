@@ -87,9 +87,11 @@ end
 
 ---Waits until there is a file, a second at most: an editor that saves a file may take it away for a moment.
 ---@param path string
+---@return boolean      is it there?
 function process.await(path)
   local until_then = process.now() + 1
   while not host.kind(path) and process.now() < until_then do F.poll(nil, 0, 20) end
+  return host.kind(path) ~= nil
 end
 
 ---A name for this process that no other process has, on any machine. By it the store knows who runs a trial.

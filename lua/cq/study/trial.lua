@@ -332,6 +332,9 @@ end
 trial.CHANGED = "the script, or a module that it loads, was changed while its study runs, and no more trials are begun. "
   .. "Undo the change and the same command goes on, or let what is there count too with --go-on"
 
+---Tells the parent that the script was changed, and no trial is run.
+function trial.refuse_changed() process.tell("refused\t" .. json.encode { problem = trial.CHANGED }) end
+
 ---The loop of a child process: runs trials as the parent asks, until it asks for no more. Each trial has a process of
 ---its own unless the study says otherwise: a fork of this one if the script has started no threads; else this one,
 ---which then ends. A parent that has loaded other texts is refused.
@@ -343,8 +346,7 @@ function trial.serve(study, loaded)
     local line = process.read_line()
     if not line then return end
     if json.decode(line).loaded ~= loaded then
-      process.tell("refused\t" .. json.encode { problem = trial.CHANGED })
-      return
+      return trial.refuse_changed()
     elseif study.process == "job" then
       if not serve_one(study, line) then return end
     elseif process.threads() == 1 then
