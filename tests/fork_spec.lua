@@ -218,6 +218,33 @@ run:optimize { plan = cq.Plan { name = "two", starts = { count = 2, keep = 2, at
     assert.same(rows "b", rows "d")
   end)
 
+  it("goes on as often as wanted with the copies of a script that is gone, and of its modules", function()
+    process.write(at "target.lua", "return 0.4502")
+    process.write(at "script.lua", (SCRIPT:gsub('cq.option%("goal", 0.4502%)', 'require "target"')))
+    assert.equal(0, process.cqlua({ at "script.lua", "--out", at "a", "--iterations", "2" }).code)
+    os.remove(at "script.lua")
+    os.remove(at "target.lua")
+    local function goes_on(...)
+      local result = process.cqlua { ... }
+      assert.equal(0, result.code, result.err)
+      assert.is_nil(result.err:find("was changed", 1, true), result.err)
+    end
+    goes_on("resume", at "a", "--iterations", "3")
+    goes_on("resume", at "a", "--iterations", "4")
+    goes_on("resume", at "a", "--as", at "b", "--iterations", "5")
+    goes_on("resume", at "b", "--iterations", "6")
+    goes_on("robust", at "b", "--draws", "2")
+    goes_on(at "b/script.lua", "--out", at "c", "--iterations", "2")
+    assert.equal(6, #rows "b")
+    -- a fork whose script fails can be gone on with when the script is mended
+    local text = process.read(at "a/script.lua")
+    process.write(at "a/script.lua", 'error "slip"\n' .. text)
+    assert.equal(1, resume(at "a", "--as", at "d", "--iterations", "5").code)
+    process.write(at "a/script.lua", text)
+    assert.equal(0, resume(at "d").code)
+    assert.equal(5, #rows "d")
+  end)
+
   it("says what is wrong, and leaves the parent as it was", function()
     trained "a"
     local before = process.read(at "a/optimizer.bin")

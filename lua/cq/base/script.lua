@@ -49,15 +49,26 @@ function script.search(folder)
     function(library) return library .. folder .. "/?.lua;" end)
 end
 
+-- Lets require find Lua files beside a script. Where the script is the copy in a run's folder, its modules are the
+-- copies there too.
+local function search_beside(path)
+  local folder = path:match "^(.*)/[^/]*$" or "."
+  script.search(folder)
+  if path:match "[^/]*$" == "script.lua" and host.kind(folder .. "/manifest.json") then
+    script.search(folder .. "/sources")
+  end
+end
+
 ---Loads a script file, and makes it the current script, with the global `arg`; require finds Lua files beside it from
----then on. nil and a sentence where it is no Lua. A path that is no file ends the program.
+---then on, and for the script.lua of a run's folder those in sources/. nil and a sentence where it is no Lua. A path
+---that is no file ends the program.
 ---@param path string
 ---@param words string[]      its arguments
 ---@return function? chunk, string? problem
 function script.load(path, words)
   if path ~= "-" then
     script.require(path)
-    script.search(path:match "^(.*)/[^/]*$" or ".")           -- its neighbours can be required
+    search_beside(path)
   end
   local chunk, problem = loadfile(path ~= "-" and path or nil)
   if not chunk then return nil, problem end

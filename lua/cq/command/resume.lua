@@ -66,9 +66,10 @@ return {
       is.fail("cqlua resume: %s is %q of several runs of its script; run that with --resume", parent,
         manifest.notes.name)
     end
-    local arguments = fork.arguments(manifest, parent, more, "cqlua resume")
+    local arguments, script = fork.arguments(manifest, parent, more, "cqlua resume")
     if is_fork then
-      fork.make(parent, { at = options.at, best = options.best, set = settings(options.set), folder = options.as })
+      fork.make(parent, { at = options.at, best = options.best, set = settings(options.set), folder = options.as,
+        script = script, arguments = arguments })
     end
     return require("cq.program").main(arguments)
   end,

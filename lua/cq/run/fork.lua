@@ -7,7 +7,6 @@ local History = require "cq.run.history"
 local host = require "cq.host"
 local manifests = require "cq.run.manifest"
 local is = require "cq.base.schema"
-local script = require "cq.base.script"
 local json = require "cq.base.json"
 local option = require "cq.option"
 local read_file = require "cq.base.read_file"
@@ -22,6 +21,8 @@ local fork = {}
 --- what the script says
 ---@field best? number       back to the best parameters, with so much of the rate
 ---@field folder string      of the fork
+---@field script string      by which it goes on
+---@field arguments string[] of its command line
 
 -- The saved state of iteration `at` of a run (parent: its folder), of its last one for nil. Errors: nothing is saved,
 -- or no such iteration.
@@ -129,8 +130,9 @@ function fork.make(parent, def)
   check_target(def.folder, parent)
   folders.make(def.folder)
   local fine, problem = pcall(function()
-    local own = { options = manifest.options, sources = manifest.sources, parent = { folder = host.resolve(parent),
-      iteration = state.iteration, set = set, best = def.best ~= nil or nil } }
+    local own = { script = def.script, arguments = def.arguments, options = manifest.options,
+      sources = manifest.sources, parent = { folder = host.resolve(parent), iteration = state.iteration, set = set,
+      best = def.best ~= nil or nil } }
     atomic_file.write(def.folder .. "/manifest.json", json.encode(own) .. "\n", { durable = true })
     folders.copy(parent, def.folder, function(name) return name == "script.lua" or name:find "^sources/" ~= nil end)
     History.copy(parent .. "/history.csv", def.folder .. "/history.csv", state.iteration)
@@ -187,13 +189,13 @@ local function refuse_trial(folder, manifest, what)
 end
 
 ---The arguments of a run's command line without --out, --resume, --overwrite, --from and the options of `more`, which
----follow the script instead. If the script is gone, the copy in the run's folder is used, and require finds the copies
----of its modules. Errors: a trial of a study; a run without a script.
+---follow the script instead; and the path of the script. If the script is gone, that is the copy in the run's folder,
+---for which require finds the copies of its modules. Errors: a trial of a study; a run without a script.
 ---@param manifest table      of the run
 ---@param parent string       its folder
 ---@param more string[]       options, "--name", "value"
 ---@param what string         the command that asks, for its errors
----@return string[]
+---@return string[] arguments, string script
 function fork.arguments(manifest, parent, more, what)
   refuse_trial(parent, manifest, what)
   local names, path = { "out", "resume", "overwrite", "from" }, manifest.script
@@ -201,20 +203,17 @@ function fork.arguments(manifest, parent, more, what)
     is.fail("%s: %s does not say by which script it was made", what, parent)
   end
   for _, word in ipairs(more) do names[#names + 1] = word:match "^%-%-([%w_-]+)" end
-  local out = {}
+  local out, script = {}, nil
   for _, word in ipairs(without(manifest.arguments, names)) do
     out[#out + 1] = word
-    if word == path and not out.found then
-      out.found = true
-      if not host.kind(path) then
-        out[#out] = parent .. "/script.lua"
-        script.search(parent .. "/sources")
-      end
+    if word == path and not script then
+      script = host.kind(path) and path or parent .. "/script.lua"
+      out[#out] = script
       for _, extra in ipairs(more) do out[#out + 1] = extra end
     end
   end
-  if not out.found then is.fail("%s: the command of %s does not name its script, %s", what, parent, path) end
-  return out
+  if not script then is.fail("%s: the command of %s does not name its script, %s", what, parent, path) end
+  return out, script
 end
 
 return fork
