@@ -187,11 +187,36 @@ run:optimize { plan = cq.Plan { name = "two", starts = { count = 2, keep = 2, at
     local same = goes_on("3", "--seed", "1", "--threads", "1", "--goal", "0.45020", "--budget", "1", "--render", "no")
     assert.is_nil(same:find("other options", 1, true), same)
     has(goes_on("4", "--goal", "0.46"), "the run in " .. at "a" .. " goes on with other options: goal was 0.4502 and is "
-      .. "0.46, seed was 1 and is none; losses before and after, and the best of both, are of one objective only if")
+      .. "0.46, seed was 1 and is 0; losses before and after, and the best of both, are of one objective only if")
     has(goes_on "5", "goes on with other options: goal was 0.46 and is 0.4502;")
     local result = resume(at "a", "--as", at "b", "--iterations", "6", "--goal", "0.47")
     assert.equal(0, result.code, result.err)
     has(result.err, "goes on with other options: goal was 0.4502 and is 0.47;")
+  end)
+
+  it("warns of no option whose default is not known yet, nor of the memory that trials share", function()
+    local late = process.write(at "late.lua", [[
+local cq = require "cq"
+local run = cq.Run.open { iterations = cq.option("iterations", 1) }
+local saved = run.saved
+for i = run.done + 1, run.iterations do run:record { loss = cq.option("weight", 1) * cq.option("seed", 5) } end
+run:finish(saved and saved.params or {}, {})
+]])
+    -- Makes iterations up to this one; returns what is printed.
+    local function goes_on(iterations, ...)
+      local result = process.cqlua { late, "--out", at "a", "--iterations", iterations, ... }
+      assert.equal(0, result.code, result.err)
+      return result.err
+    end
+    goes_on "1"
+    local text = process.read(at "a/manifest.json")
+    process.write(at "a/manifest.json", (text:gsub('"options": {', '"options": {"share": 2, ')))
+    for k, words in ipairs { { "--weight", "1" }, { "--weight", "1.0" }, {}, { "--seed", "0" } } do
+      local said = goes_on(k + 1, "--resume", unpack(words))
+      assert.is_nil(said:find("other options", 1, true), said)
+    end
+    goes_on("6", "--resume", "--weight", "1")
+    has(goes_on("7", "--resume", "--weight", "2"), "goes on with other options: weight was 1 and is 2;")
   end)
 
   it("says what was changed in the script or its modules since the parent was made", function()

@@ -139,6 +139,8 @@ describe("a study of seeds", function()
     assert(trial(2, "manifest.json"):find('"resumed_at": 20', 1, true), trial(2, "manifest.json"))
     local function losses(text) return (text:gsub("(\n%d+,[^,]*),[^\n]*", "%1")) end     -- times differ
     assert.equal(losses(history), losses(trial(2, "history.csv")))
+    local said = trial(2, "output.txt")
+    assert(not said:find("warning", 1, true), said)
   end)
 
   it("ends before any trial has failed where the script returns a study", function()

@@ -62,8 +62,10 @@ option.declared = {
 
 ---@type table<string, string|true>          as typed, by name
 local given = {}
----@type table<string, { default: any }>     asked for by the script, by name
+---@type table<string, { default: any, is_known: boolean? }>     asked for by the script, by name
 local asked = {}
+---@type table<string, { default: any, is_known: boolean? }>     options of the program that the script asked for
+local asked_of_program = {}
 ---@type table<string, true?>                by name: that nobody asked for it was told
 local told = {}
 
@@ -125,12 +127,13 @@ function option.get(name, default, kind)
   schema.argument("cq.option", "name", is.string(), name)
   for _, declared in ipairs(option.declared) do
     if declared.name == name then
+      asked_of_program[name] = { default = default, is_known = true }
       local value = option.program[name]
       if value == nil then return default end
       return value
     end
   end
-  asked[name] = { default = default }
+  asked[name] = { default = default, is_known = true }
   local typed = given[name]
   if typed == nil then return default end
   if kind then
@@ -152,7 +155,7 @@ end
 ---Keeps the options that were typed for the script, and forgets which ones it asked for.
 ---@param options table<string, string|true>
 function option.set_given(options)
-  given, asked, told = options, {}, {}
+  given, asked, asked_of_program, told = options, {}, {}, {}
 end
 
 ---@internal
@@ -180,15 +183,28 @@ function option.set_program(name, typed)
 end
 
 ---@internal
----The value of a script's option from its text on a command line. nil, where none was typed, gives its default if the
----script has asked for it.
+---The default with which the script has asked for an option so far; false: it has not asked for it.
 ---@param name string
----@param typed string|true|nil
+---@return boolean is_known, any default
+function option.default(name)
+  local entry = asked[name] or asked_of_program[name] or {}
+  return entry.is_known or false, entry.default
+end
+
+---@internal
+---The value of a script's option from its text on a command line, read as the type of its default.
+---@param typed string|number|true
+---@param default any        nil: not known
 ---@return any
-function option.value(name, typed)
-  local default = asked[name] and asked[name].default
-  if typed == nil then return default end
-  return convert(typed, type(default))
+function option.value(typed, default) return convert(typed, type(default)) end
+
+---@internal
+---The program's options by name, without those that it sets itself, as the memory's share.
+---@return table<string, any>
+function option.of_program()
+  local out = {}
+  for _, declared in ipairs(option.declared) do out[declared.name] = option.program[declared.name] end
+  return out
 end
 
 ---@internal

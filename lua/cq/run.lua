@@ -38,6 +38,7 @@ local place = require "cq.base.place"
 local Progress = require "cq.run.progress"
 local schema = require "cq.base.schema"
 local script = require "cq.base.script"
+local tables = require "cq.base.tables"
 local tensor = require "cq.tensor"
 local text = require "cq.base.text"
 local watch = require "cq.base.watch"
@@ -111,8 +112,7 @@ local function manifest_of(def, bytes)
   local words = { "cqlua" }
   for _, word in ipairs(script.arguments or {}) do words[#words + 1] = text.quoted(word) end
   local system, name = host.system()
-  local options = option.given()
-  for key, value in pairs(option.program) do options[key] = value end
+  local options = tables.merged(option.given(), option.of_program())
   return {
     command = table.concat(words, " "), arguments = script.arguments, script = script.path,
     script_hash = bytes and Run.hash(bytes),

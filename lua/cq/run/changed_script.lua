@@ -20,19 +20,42 @@ end
 local of_no_loss = { iterations = true, budget = true, keep = true, render = true, from = true, resume = true }
 for _, declared in ipairs(option.declared) do of_no_loss[declared.name] = declared.name ~= "seed" end
 
+-- Can an option change the losses of a run? Manifests of earlier programs also have the memory's share, a number; what
+-- was typed is a text there.
+local function matters(name, typed)
+  return not of_no_loss[name] and (name == "seed" or type(typed) ~= "number")
+end
+
+-- Whether it is known which value an option has where it is not typed, and that value. The seed is 0 unless the script
+-- says otherwise.
+local function default_of(name)
+  local is_known, default = option.default(name)
+  if name == "seed" and not is_known then return true, 0 end
+  return is_known, default
+end
+
 -- Warns of options of the script that have other values than before the run was resumed. options: those of its manifest
--- until now. A learner may go on with more steps.
+-- until now. A learner may go on with more steps. An option that is typed in one of both cases, and that the script has
+-- not asked for yet, is passed over: its default is not known.
 local function compare_options(self, options)
   local given = option.given()
   given.seed = option.program.seed
   local state, before, now = self.kept.optimizer, {}, {}
   local is_learner = type(state) == "table" and state.updates_made
+  -- Notes an option's values of before and of now, by their texts, if both are known.
+  local function note(name, was, is_now)
+    local is_known, default = default_of(name)
+    if not is_known and (was == nil or is_now == nil) then return end
+    -- The value of a text; nil: it was not typed.
+    local function word(typed)
+      if typed == nil then return signature.word(default) end
+      return signature.word(option.value(typed, default))
+    end
+    before[name], now[name] = word(was), word(is_now)
+  end
   for _, list in ipairs { options, given } do
-    for name in pairs(list) do
-      if not of_no_loss[name] and not (is_learner and name == "steps") then
-        before[name] = signature.word(option.value(name, options[name]))
-        now[name] = signature.word(option.value(name, given[name]))
-      end
+    for name, typed in pairs(list) do
+      if matters(name, typed) and not (is_learner and name == "steps") then note(name, options[name], given[name]) end
     end
   end
   local changes = signature.changes(before, now)
