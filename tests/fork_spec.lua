@@ -412,6 +412,48 @@ describe("cqlua compare", function()
       ('"of iteration": "%d"'):format(best.iteration))
   end)
 
+  it("has the least loss of a learner's history, whose saved.bin is that of an earlier end", function()
+    local path = process.write(at "learn.lua", [[
+      package.path = "./?.lua;" .. package.path
+      local cq, scene = require "cq", require "tests.scene"
+      local robot = scene.robot()
+      local env = cq.Env { world = scene.world(robot), observer = cq.Observer.centroid { groups = robot.groups },
+        steps = 4, scenes = 2, reward = function(_, _, next) return next:center(robot):slice(1, 1, -1):flatten() end }
+      cq.Learner.ppo({ env = env, steps = 16 * cq.option("updates", 2), batch = 16, minibatches = 2, epochs = 1,
+        hidden = { 4 } }):train()
+    ]])
+    assert.equal(0, process.cqlua({ path, "--out", at "a" }).code)
+    local file = process.read(at "a/saved.bin")
+    assert.equal(0, process.cqlua({ path, "--out", at "a", "--resume", "--updates", "5" }).code)
+    process.write(at "a/saved.bin", file)                        -- as if it had been killed before its end
+    local best
+    for _, row in ipairs(rows "a") do
+      if not best or row.loss < best.loss then best = row end
+    end
+    local result = process.cqlua { "plot", at "a" }
+    assert.equal("", (result.err:gsub("[^\n]*loss.png\n", "")))
+    has(result.out, ("iteration 5, loss %.6g, best %.6g of iteration %d\n"):format(rows("a")[5].loss, best.loss,
+      best.iteration))
+  end)
+
+  it("has the least loss of the history where saved.bin is damaged, or of a newer program", function()
+    trained "a"
+    local file, best = process.read(at "a/saved.bin"), process.cqlua({ "plot", at "a" }).out
+    local data = cq.load(at "a/saved.bin").data
+    data.version = 99
+    cq.save(at "newer.bin", data)
+    local newer = process.read(at "newer.bin")
+    for words, bytes in pairs { ["is cut short"] = file:sub(1, #file / 2), ["version 99"] = newer } do
+      process.write(at "a/saved.bin", bytes)
+      local result = process.cqlua { "plot", at "a" }
+      assert.equal(0, result.code, result.err)
+      assert.equal(best, result.out)
+      has(result.err, "warning: ", words, "; the best of " .. at "a" .. " is that of the least loss in its history.csv")
+      result = process.cqlua { "compare", at "a", at "a", "--report", at "both.html" }
+      assert.equal(0, result.code, result.err)
+    end
+  end)
+
   it("takes times for those of UTC, also where clocks are put forward meanwhile", function()
     for _, name in ipairs { "a", "b" } do
       host.make_folder(at(name))

@@ -161,7 +161,8 @@ local function write_report(path, runs, rows)
     end)
   end
   for k, row in ipairs(rows) do table.insert(facts.rows, k, { row[1], unpack(row[2]) }) end
-  folders.add(page, paths, { frames = 120, colour = { "signal" }, particles = "auto" }, BODIES)
+  local def = { frames = 120, colour = { "signal" }, particles = "auto", takes_newer = true }
+  folders.add(page, paths, def, BODIES)
   for k, run in ipairs(page.data.runs) do facts.heads[k + 1] = run.name end
   page.data.facts = facts
   page:write(path, "compare --report")

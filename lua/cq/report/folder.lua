@@ -120,13 +120,12 @@ function folder.film(saved, def, page)
 end
 
 -- The cq.Saved that cq.load reads in a run's folder; or nil and a sentence why there is none. Errors: a newer program
--- has written it.
-local function result_of(path)
+-- has written it, unless takes_newer.
+local function result_of(path, takes_newer)
   local fine, saved = pcall(loads, path)
   if fine then return saved end
-  if type(saved) == "string" and saved:find("version", 1, true) and saved:find("newer program", 1, true) then
-    error(saved, 0)
-  end
+  local is_newer = type(saved) == "string" and saved:find("version", 1, true) and saved:find("newer program", 1, true)
+  if is_newer and not takes_newer then error(saved, 0) end
   return nil, (tostring(saved):gsub("^[^:]*:%d+: ", ""))
 end
 
@@ -148,16 +147,16 @@ local function curves_of(path, name, has_more)
 end
 
 ---Reads a run's folder, or a file that cq.load reads, for the page: { name, folder, script, facts, curves, robustness,
----film, note: why there is no film }. Errors: no run there; a run of a newer program.
+---film, note: why there is no film }. Errors: no run there; a run of a newer program, unless def.takes_newer.
 ---@param path string
----@param def rollout.report.def
+---@param def rollout.report.def|{ takes_newer: boolean? }
 ---@param page cq.Report.page
 ---@param with_body boolean
 ---@return table run
 ---@return table? loss          its curve
 function folder.read(path, def, page, with_body)
   path = path:gsub("(.)/+$", "%1")
-  local saved, why = result_of(path)
+  local saved, why = result_of(path, def.takes_newer)
   local manifest = saved and saved.manifest or manifests.of(path)
   local history = path .. "/history.csv"
   if not saved and not host.kind(history) then is.fail("%s is no run: %s", path, why) end
@@ -190,7 +189,7 @@ end
 ---Adds runs to a page: the bodies of the first `bodies` ones, and one plot of all losses. Errors: those of folder.read.
 ---@param page cq.Report.page
 ---@param paths string[]
----@param def rollout.report.def
+---@param def rollout.report.def|{ takes_newer: boolean? }
 ---@param bodies integer
 function folder.add(page, paths, def, bodies)
   local runs, losses = page.data.runs, {}

@@ -1,8 +1,10 @@
 -- summary: a run's options, losses and times from its folder; of a running one, those so far.
 local History = require "cq.run.history"
 local host = require "cq.host"
+local is = require "cq.base.schema"
 local loads = require "cq.load"
 local manifests = require "cq.run.manifest"
+local message = require "cq.base.message"
 local read_file = require "cq.base.read_file"
 local saved_runs = require "cq.saved.run"
 
@@ -19,15 +21,26 @@ local function seconds_of(date)
   return (((365 * years + leaps + math.floor((153 * months + 2) / 5) + d) * 24 + h) * 60 + mi) * 60 + s
 end
 
--- The best result of a run, { loss, iteration as in its history }: that of saved.bin, by the run's own rule for stages,
--- starts and constraints. Of a run without saved.bin, whose script makes its loop itself, the row of the least loss;
--- nil if no row has a loss that is a number.
-local function best_of(folder, rows)
-  local result, stage, best
-  if host.kind(folder .. "/" .. saved_runs.name) then
-    local saved = loads(folder)
-    result, stage = saved.result, saved.data.stage and saved.data.stage.name
+-- The result in a run's saved.bin { loss, iteration, ... } and the name of its stage; nil of a learner, which has saved
+-- its last policy there and not its best, and where there is none. Warns of a file that cannot be read.
+local function saved_result(folder)
+  if not host.kind(folder .. "/" .. saved_runs.name) then return nil end
+  local fine, saved = pcall(loads, folder)
+  if not fine and not is.is_failure(saved) then error(saved, 0) end
+  if not fine then
+    message.warn("%s; the best of %s is that of the least loss in its history.csv",
+      saved:gsub("^[^:]*:%d+: ", ""):gsub("^cq%.load: ", ""), folder)
   end
+  if not fine or saved_runs.is_learned(saved.data) then return nil end
+  return saved.result, saved.data.stage and saved.data.stage.name
+end
+
+-- The best result of a run, { loss, iteration as in its history }: that of saved.bin, by the run's own rule for stages,
+-- starts and constraints. Of a learner, and of a run without saved.bin, whose script makes its loop itself, the row of
+-- the least loss; nil if no row has a loss that is a number.
+local function best_of(folder, rows)
+  local best
+  local result, stage = saved_result(folder)
   for _, row in ipairs(rows) do
     local loss = row.loss
     if result then
@@ -52,7 +65,7 @@ end
 ---@field script string?         its text
 
 ---Reads a run's options, losses and times from its folder, and whether it is still at work. Errors: those of
----manifest.read; a history that no run has written; a damaged saved.bin.
+---manifest.read; a history that no run has written. Warns of a saved.bin that cannot be read.
 ---@param folder string
 ---@param what string           for errors
 ---@return cq.run.Summary

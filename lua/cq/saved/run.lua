@@ -141,4 +141,9 @@ function run.write_learned(folder, learner, reward)
   write(folder, run.name, out)
 end
 
+---Has run.write_learned written this? It has a controller, and not the weight of an experiment.
+---@param data table       of a saved.bin
+---@return boolean
+function run.is_learned(data) return data.controller ~= nil and data.weight == nil and data.stage == nil end
+
 return run
