@@ -369,6 +369,51 @@ describe("an environment of one's own", function()
     assert.is_true(trained(T.ones { scenes }):equal(trained(zeros())))
   end)
 
+  it("may give any numbers where no episode ends", function()
+    -- Trains with an environment in which one scene ends at a time, and what is read at an end is 0 / divisor
+    -- elsewhere, or no tensor in steps without an end; returns the learner. kind: "ppo" or "shac".
+    local function trained(divisor, kind)
+      local x, step = T.zeros { scenes, 1 }, 0
+      local function masked(mask, value) return T.where(mask, value, T.zeros(mask:shape()) / divisor) end
+      local env = own { reset = function() return x end }
+      function env.step(_, u)
+        x, step = (0.5 * x + u):clamp(-2, 2), step + 1
+        local ends = T.zeros { scenes }
+        if step % 2 == 0 then ends:set(1, step / 2 % scenes + 1) end
+        local info = { episode_return = masked(ends, T.full({ scenes }, step)),
+          episode_length = masked(ends, T.full({ scenes }, 8)), final_observation = masked(ends:unsqueeze(2), x) }
+        return x, -x:square():sum(-1), zeros(), ends, step % 2 == 0 and info or { episode_return = divisor }
+      end
+      function env.window(_, def)
+        local rows = {}
+        for k = 1, def.steps do
+          local before = x:detach()
+          local last, reward, terminated, truncated = env:step(def.controller(before))
+          rows[k] = { observation = before, final_observation = last, reward = reward, terminated = terminated,
+            truncated = truncated, failed = zeros(), episode_return = masked(truncated, T.full({ scenes }, step)),
+            episode_length = masked(truncated, T.full({ scenes }, 8)) }
+        end
+        local out = {}
+        for name in pairs(rows[1]) do
+          local list = {}
+          for k, row in ipairs(rows) do list[k] = row[name] end
+          out[name] = T.stack(list, 1)
+        end
+        return out
+      end
+      local learner = kind == "ppo" and learner_of(env)
+        or cq.Learner.shac { env = env, steps = 64, horizon = 4, hidden = { 3 }, seed = 1 }
+      local history = learner:train()
+      assert.is_true(history[1].episodes > 0 and history[1].episode_length == 8)
+      return learner
+    end
+    for _, kind in ipairs { "ppo", "shac" } do
+      local plain, odd = trained(1, kind), trained(0, kind)
+      for name, tensor in pairs(plain.params) do assert.is_true(tensor:equal(odd.params[name]), name) end
+      assert.equal(plain.history[1].episode_return, odd.history[1].episode_return)
+    end
+  end)
+
   it("is told in a sentence which of its results is wrong", function()
     local function says(words, changed, kind)
       local said = sentence(function()
@@ -414,6 +459,10 @@ describe("an environment of one's own", function()
     steps("truncated, its fourth result, as a tensor {4}, got false", 4, false)
     steps("info, its fifth result, as a table, got nil", 5, nil)
     steps("info.episode_return as a tensor {4}, got nil", 4, T.ones { scenes })
+    says("env:step must give info.episode_length as finite numbers, got nan", { step = function()
+      return T.zeros { scenes, 1 }, zeros(), T.tensor { 1, 0, 0, 0 }, zeros(),
+        { episode_return = zeros(), episode_length = zeros() / 0 }
+    end })
     says("env:window must give a table of tensors, got nil", { window = function() end }, "shac")
     says("env:window must give observation as a tensor {2, 4, 1}, got {4, 1}",
       { window = function() return { observation = T.zeros { scenes, 1 } } end }, "shac")

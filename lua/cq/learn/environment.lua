@@ -48,6 +48,21 @@ local function checked(self, what, value, shape)
   return value
 end
 
+-- Returns a tensor as it is where a mask is 1, and 0 elsewhere. tensor: with the dimensions of the mask, and perhaps
+-- another one behind them.
+local function only_where(mask, tensor)
+  if tensor.rank > mask.rank then mask = mask:unsqueeze(mask.rank + 1):expand(tensor:shape()) end
+  return T.where(mask, tensor, T.zeros(tensor:shape()))
+end
+
+-- As checked, for a result that is read alone where a mask is 1, where its numbers must be finite.
+local function checked_where(self, what, value, shape, mask)
+  if not (T.is_tensor(value) and shape_text(value:shape()) == shape_text(shape)) then
+    return checked(self, what, value, shape)
+  end
+  return checked(self, what, only_where(mask, value), shape)
+end
+
 -- Returns a mask, a tensor of ones and zeros of a shape. Errors: another value.
 local function checked_mask(self, what, value, shape)
   local mask = checked(self, what, value, shape)
@@ -66,23 +81,25 @@ function environment.reset(self)
     { env.scenes, env.observation_space.shape[1] }):detach():copy()
 end
 
--- Raises an error if the fifth result of env:step lacks what is read from it where an episode ends: its return and
--- length, and its last observation where it is truncated.
-local function check_info(self, info, ended, truncated)
+-- Returns what is read of the fifth result of env:step: return and length of the episodes that end, the last
+-- observation of those that are truncated, each 0 elsewhere, and failed. Errors: one that is needed and missing, or not
+-- finite there.
+local function checked_info(self, info, ended, truncated)
   if type(info) ~= "table" then
     is.fail("cq.Learner.%s: env:step must give info, its fifth result, as a table, got %s", self.kind,
       text.describe(info))
   end
-  local scenes = self.env.scenes
-  local function check(name, needed, shape)
-    if needed:max():item() > 0 or info[name] ~= nil then
-      checked(self, "step must give info." .. name, info[name], shape)
-    end
+  local scenes, out = self.env.scenes, {}
+  -- Takes a result over if it is needed in any scene.
+  local function take(name, needed, shape)
+    if needed:max():item() == 0 then return end
+    out[name] = checked_where(self, "step must give info." .. name, info[name], shape, needed)
   end
-  check("episode_return", ended, { scenes })
-  check("episode_length", ended, { scenes })
-  check("final_observation", truncated, { scenes, self.env.observation_space.shape[1] })
-  if info.failed ~= nil then checked_mask(self, "step must give info.failed", info.failed, { scenes }) end
+  take("episode_return", ended, { scenes })
+  take("episode_length", ended, { scenes })
+  take("final_observation", truncated, { scenes, self.env.observation_space.shape[1] })
+  out.failed = info.failed ~= nil and checked_mask(self, "step must give info.failed", info.failed, { scenes }) or nil
+  return out
 end
 
 ---Makes a control step of all scenes. The environment gets a copy of the actions, and the observations are a copy, so
@@ -93,7 +110,7 @@ end
 ---@return cq.Tensor reward          {scenes}
 ---@return cq.Tensor terminated      {scenes} 1 or 0
 ---@return cq.Tensor truncated       {scenes} 1 or 0
----@return table info                of env:step
+---@return table info                of env:step, what is read of it: 0 where no episode ends
 function environment.step(self, actions)
   if not actions:finite() then
     is.fail("cq.Learner.%s: the policy gives an action which is no finite number", self.kind)
@@ -104,8 +121,8 @@ function environment.step(self, actions)
   checked(self, "step must give reward, its second result,", reward, scenes)
   checked_mask(self, "step must give terminated, its third result,", terminated, scenes)
   checked_mask(self, "step must give truncated, its fourth result,", truncated, scenes)
-  check_info(self, info, (terminated + truncated):minimum(1), truncated)
-  return z:detach():copy(), reward, terminated, truncated, info
+  local read = checked_info(self, info, (terminated + truncated):minimum(1), truncated)
+  return z:detach():copy(), reward, terminated, truncated, read
 end
 
 ---Makes the control steps of a window with a policy, as env:window of cq.Env: a table of tensors {steps, scenes, ...}.
@@ -123,11 +140,14 @@ function environment.window(self, policy)
     out[name] = checked(self, "window must give " .. name, given[name],
       { steps, env.scenes, env.observation_space.shape[1] })
   end
-  for _, name in ipairs { "reward", "episode_return", "episode_length" } do
-    out[name] = checked(self, "window must give " .. name, given[name], { steps, env.scenes })
-  end
+  local shape = { steps, env.scenes }
+  out.reward = checked(self, "window must give reward", given.reward, shape)
   for _, name in ipairs { "terminated", "truncated", "failed" } do
-    out[name] = checked_mask(self, "window must give " .. name, given[name], { steps, env.scenes })
+    out[name] = checked_mask(self, "window must give " .. name, given[name], shape)
+  end
+  local ended = (out.terminated + out.truncated):minimum(1)
+  for _, name in ipairs { "episode_return", "episode_length" } do
+    out[name] = checked_where(self, "window must give " .. name, given[name], shape, ended)
   end
   return out
 end
