@@ -34,8 +34,9 @@ const char *cq_mesh_part_name(const cq_mesh *mesh, int32_t part);         // "" 
 int32_t cq_mesh_part_is_piece(const cq_mesh *mesh, int32_t part);
 // Which of points {n, 3} lie inside a part (-1: inside the mesh) by winding numbers: out {n} 1 or 0.
 cq_status cq_mesh_inside(const cq_mesh *mesh, int32_t part, int64_t n, const double *points, uint8_t *out);
-// Sets part {n, 2} to the group and the material (-1: none) of the triangle nearest to each of points {n, 3}.
-void cq_mesh_nearest(const cq_mesh *mesh, int64_t n, const double *points, int32_t *part);
+// Sets part {n, 2} to the group and the material (-1: none) of the triangle nearest to each of points {n, 3}. CQ_OK or
+// CQ_MEMORY.
+cq_status cq_mesh_nearest(const cq_mesh *mesh, int64_t n, const double *points, int32_t *part);
 
 typedef struct cq_solid cq_solid;       // tetrahedra, or triangles in the plane, of a Gmsh file (MSH 2.2, 4.0, 4.1)
 

@@ -2,6 +2,7 @@
 // each with the sign of the side that it comes from; six rays along the axes vote, so that small holes do no harm.
 #include "mesh.h"
 #include <ctype.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -423,34 +424,64 @@ static double to_triangle(const double x[3], const double *c) {
   return fmin(to_segment(x, c, c + 3), fmin(to_segment(x, c + 3, c + 6), to_segment(x, c + 6, c)));
 }
 
-// The triangle nearest to x; of several at the same distance, the first.
-static int64_t nearest_triangle(const cq_mesh *m, const double x[3]) {
-  double least = INFINITY;
-  int64_t nearest = 0;
-  for (int64_t t = 0; t < m->triangle_count; t++) {
-    // no triangle is nearer than the box of its corners
-    const double *c = m->corner + 9 * t;
-    double box = 0;
-    for (int d = 0; d < 3; d++) {
-      double off = fmax(fmin(c[d], fmin(c[3 + d], c[6 + d])) - x[d], x[d] - fmax(c[d], fmax(c[3 + d], c[6 + d])));
-      if (off > 0) box += off * off;
+enum { BLOCK = 64 };      // triangles that follow each other in the file, which mostly lie beside each other
+
+// Sets box {2, 3} to the lower and the upper corner of the box around the triangles of block b.
+static void box_of_block(const cq_mesh *m, int64_t b, double *box) {
+  for (int d = 0; d < 3; d++) {
+    box[d] = INFINITY;
+    box[3 + d] = -INFINITY;
+  }
+  for (int64_t t = b * BLOCK; t < (b + 1) * BLOCK && t < m->triangle_count; t++)
+    for (int k = 0; k < 9; k++) {
+      box[k % 3] = fmin(box[k % 3], m->corner[9 * t + k]);
+      box[3 + k % 3] = fmax(box[3 + k % 3], m->corner[9 * t + k]);
     }
-    if (box >= least) continue;
-    double distance = to_triangle(x, c);
-    if (distance >= least) continue;
-    least = distance;
-    nearest = t;
+}
+
+// The squared distance from x to a box {2, 3}; 0 inside.
+static double to_box(const double x[3], const double *box) {
+  double out = 0;
+  for (int d = 0; d < 3; d++) {
+    const double off = fmax(box[d] - x[d], x[d] - box[3 + d]);
+    if (off > 0) out += off * off;
+  }
+  return out;
+}
+
+// The triangle nearest to x; of several at the same distance, the first. box {blocks, 2, 3}: of box_of_block; guess: a
+// triangle that may be near.
+static int64_t nearest_triangle(const cq_mesh *m, const double *box, const double x[3], int64_t guess) {
+  // a little farther than the guess, so that an earlier triangle at its distance is found
+  double least = to_triangle(x, m->corner + 9 * guess) * (1 + 1e-9) + DBL_MIN;
+  int64_t nearest = guess;
+  for (int64_t b = 0; b * BLOCK < m->triangle_count; b++) {
+    if (to_box(x, box + 6 * b) >= least) continue;
+    for (int64_t t = b * BLOCK; t < (b + 1) * BLOCK && t < m->triangle_count; t++) {
+      const double distance = to_triangle(x, m->corner + 9 * t);
+      if (distance >= least) continue;
+      least = distance;
+      nearest = t;
+    }
   }
   return nearest;
 }
 
-// Sets part {n, 2} to the group and the material (-1: none) of the triangle nearest to each of points {n, 3}.
-void cq_mesh_nearest(const cq_mesh *m, int64_t n, const double *points, int32_t *part) {
+// Sets part {n, 2} to the group and the material (-1: none) of the triangle nearest to each of points {n, 3}. CQ_OK or
+// CQ_MEMORY.
+cq_status cq_mesh_nearest(const cq_mesh *m, int64_t n, const double *points, int32_t *part) {
+  const int64_t blocks = (m->triangle_count + BLOCK - 1) / BLOCK;
+  double *box = cq_alloc((size_t)blocks, 6 * sizeof *box, "mesh boxes");
+  if (!box) return CQ_MEMORY;
+  for (int64_t b = 0; b < blocks; b++) box_of_block(m, b, box + 6 * b);
+  int64_t t = 0;                   // points that follow each other are beside each other
   for (int64_t i = 0; i < n; i++) {
-    const int64_t t = nearest_triangle(m, points + 3 * i);
+    t = nearest_triangle(m, box, points + 3 * i, t);
     part[2 * i] = m->part[t];
     part[2 * i + 1] = m->material[t];
   }
+  cq_free(box);
+  return CQ_OK;
 }
 
 // Sets out {n} to 1 for points {n, 3} inside a part (-1: inside the mesh) by winding numbers, else to 0. CQ_OK, or

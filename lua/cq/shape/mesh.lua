@@ -164,7 +164,7 @@ local function new(fields)
   local function nearest(points, count)
     local found = ffi.new("int32_t[?]", 2 * math.max(count, 1))
     for k = 0, count - 1 do place(points, k, points[3 * k], points[3 * k + 1], points[3 * k + 2]) end
-    C.cq_mesh_nearest(mesh, count, points, found)
+    check(C.cq_mesh_nearest(mesh, count, points, found))
     return found
   end
   local exact = closed and info.volume * scale^3 or nil
