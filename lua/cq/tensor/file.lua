@@ -285,8 +285,9 @@ function Reader:single()
   local t = self:shape(4)
   local floats = ffi.new("float[?]", t.count)
   self:into(floats, t.count * 4)
-  for k = 0, t.count - 1 do t.pointer[k] = floats[k] end
-  C.cq_tensor_canonical(t.count, t.pointer)
+  -- a NaN of some bits would be read as another type of Lua's
+  local words = ffi.cast("uint32_t *", floats)
+  for k = 0, t.count - 1 do t.pointer[k] = words[k] % 2^31 > 0x7f800000 and 0 / 0 or floats[k] end
   return t
 end
 
