@@ -353,6 +353,11 @@ function scene.make(seed)
     table.insert(shape, 2, count)
     return v:unsqueeze(2):expand(shape)
   end
+  -- A value of walls alone, of rank `rank`, for each scene where there are as many of these, or it might be of scenes.
+  local function of_walls(v, rank)
+    if not v or batch == 1 or #list ~= batch or v.rank ~= rank then return v end
+    return v:unsqueeze(1):expand { batch, unpack(v:shape()) }
+  end
   local function loss(p)
     local own = {}
     for k, body in ipairs(world.robots) do own[k] = next(p.bodies[k]) and body:with(p.bodies[k]) or body end
@@ -366,8 +371,8 @@ function scene.make(seed)
       return world:rollout {
         robot = not from and own or nil, from = from, steps = count, batch = not from and batch > 1 and batch or nil,
         controller = act, observer = observer, running = cost, record = record, memory = memory,
-        gravity = of_scenes(p.world.gravity, 1, count), friction = p.world.friction,
-        wall_velocity = of_scenes(p.world.wall_velocity, 2, count),
+        gravity = of_scenes(p.world.gravity, 1, count), friction = of_walls(p.world.friction, 1),
+        wall_velocity = of_walls(of_scenes(p.world.wall_velocity, 2, count), 2),
       }
     end
     local begun = first > 0 and roll_on(nil, first) or nil
@@ -377,7 +382,7 @@ function scene.make(seed)
       + s:moment(world.robots[1]):sum()
     for k, body in ipairs(world.robots) do sum = sum + 0.1 * weigh(s:gather(body, "energy_density"), "psi" .. k) end
     for _, body in ipairs(world.robots) do
-      for _, surface in ipairs(body.surfaces) do sum = sum + 30 * s:cavity_volume(surface.name):sum() end
+      for _, surface in ipairs(body.surfaces) do sum = sum + 30 * s:cavity_volume(surface.name, body):sum() end
     end
     for k, part in ipairs { roll, begun } do
       if part.running then sum = sum + part.running:sum() end
