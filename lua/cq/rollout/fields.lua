@@ -118,8 +118,21 @@ function fields.stack(world, variants, what)
   return out
 end
 
--- Is a value of robot:with, given for a field of a robot's particles, one for each scene?
-local function is_by_scene(value, entry) return value.rank > (entry.owner == "entry" and 2 or 1 + entry.rank) end
+-- The robots of an earlier rollout, with other values where these differ by scene: pick(value {scenes, ...}, name of
+-- the field) gives them.
+local function with_scenes(world, given, pick)
+  local out = fields.bodies(world, given)
+  for k, own in ipairs(world.robots) do
+    local chosen = {}
+    for _, entry in ipairs(field.of_robot) do
+      local value = values.spread(out[k], entry.name, own)
+      local rank = entry.owner == "entry" and 2 or 1 + entry.rank
+      if value and value.rank > rank then chosen[entry.name] = pick(value, entry.name) end
+    end
+    if next(chosen) then out[k] = out[k]:with(chosen) end
+  end
+  return out
+end
 
 ---The robots of a rollout of which all scenes continue one scene of an earlier one: with the values of that scene.
 ---@param world cq.World
@@ -127,16 +140,7 @@ local function is_by_scene(value, entry) return value.rank > (entry.owner == "en
 ---@param scene integer                   from 1
 ---@return cq.Robot[]
 function fields.of_scene(world, given, scene)
-  local out = fields.bodies(world, given)
-  for k, own in ipairs(world.robots) do
-    local chosen = {}
-    for _, entry in ipairs(field.of_robot) do
-      local value = values.spread(out[k], entry.name, own)
-      if value and is_by_scene(value, entry) then chosen[entry.name] = value[scene] end
-    end
-    if next(chosen) then out[k] = out[k]:with(chosen) end
-  end
-  return out
+  return with_scenes(world, given, function(value) return value[scene] end)
 end
 
 ---The robots of a rollout whose scenes continue chosen scenes of an earlier one: each scene gets the values of the
@@ -147,24 +151,15 @@ end
 ---@param scenes integer[]                for each new scene the earlier scene, from 1
 ---@return cq.Robot[]
 function fields.of_scenes(world, given, scenes)
-  local out = fields.bodies(world, given)
-  for k, own in ipairs(world.robots) do
-    local chosen = {}
-    for _, entry in ipairs(field.of_robot) do
-      local value = values.spread(out[k], entry.name, own)
-      if value and is_by_scene(value, entry) then
-        for scene, before in ipairs(scenes) do
-          if before == 0 then
-            is.fail("world:rollout: scenes[%d] is 0, and %s differs between scenes of the state in from; "
-              .. "give the robot with values for each scene", scene, entry.name)
-          end
-        end
-        chosen[entry.name] = value:gather(scenes, 1)
+  return with_scenes(world, given, function(value, name)
+    for scene, before in ipairs(scenes) do
+      if before == 0 then
+        is.fail("world:rollout: scenes[%d] is 0, and %s differs between scenes of the state in from; "
+          .. "give the robot with values for each scene", scene, name)
       end
     end
-    if next(chosen) then out[k] = out[k]:with(chosen) end
-  end
-  return out
+    return value:gather(scenes, 1)
+  end)
 end
 
 -- Has a value the scene as its first dimension, beside `rank` others? Errors: its size is not the batch.
