@@ -77,6 +77,22 @@ describe("the state of one scene", function()
     world:close()
   end)
 
+  it("has the undeformed shape of the scene with total Lagrangian steps", function()
+    local world = scene.world(scene.robot { count = 8 }, { formulation = "total_lagrangian" })
+    local robot = world.robot
+    local places = cq.stack({ robot.position, robot.position + cq.tensor { 0.02, 0.05 } }, 1)
+    local one = robot:with { position = places[2] }
+    local first = world:rollout { steps = 5, batch = 2, robot = robot:with { position = places } }
+    local whole = world:rollout { steps = 10, robot = one }
+    for _, given in ipairs { one, false } do
+      local second = world:rollout { steps = 5, from = first.state:scene(2), robot = given or nil }
+      assert.is_true(second.state:positions():close(whole.state:positions(), 1e-12))
+    end
+    assert.is_true(world:rollout({ steps = 5, from = first.state:scene(2), robot = robot }).state:positions():close(
+      whole.state:positions(), 1e-12))
+    world:close()
+  end)
+
   it("is gone on from as that scene", function()
     for _, formulation in ipairs { "updated", "total_lagrangian" } do
       local world = scene.world(scene.robot { count = 8 }, { formulation = formulation })

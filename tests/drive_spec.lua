@@ -46,6 +46,15 @@ describe("a cable", function()
     assert.is_true(math.abs(left[2]:item() - right[2]:item()) < 1e-9)
   end)
 
+  it("has a stiffness from robot:with that counts for automatic substeps", function()
+    local function substeps(stiffness, with)
+      local robot = strip(cq.Actuator.cable { path = side(0.0125), stiffness = stiffness }):at { 0.4, 0.2 }
+      return world_of(robot, { substeps = "auto", with and robot:with { cable_stiffness = with } or robot }).substeps
+    end
+    assert.equal(substeps(1e5), substeps(1, 1e5))
+    assert.is_true(substeps(1e5) > 3 * substeps(1))
+  end)
+
   it("has the length of its path at the start, through groups, particles, places and anchors", function()
     local path = { { anchor = { 0.45, 0.9 } }, "tip", 7, { 0.0125, 0.0125 } }
     local r = strip(cq.Actuator.cable { path = path, stiffness = 1, gap = 1, name = "string" })

@@ -66,7 +66,32 @@ describe("a field assigned before its object is used", function()
   end)
 end)
 
+describe("what was assigned", function()
+  it("is told by what is made from it, and where a rollout takes it", function()
+    local robot = scene.robot()
+    local world = scene.world(robot)
+    local variant = world.robot:with { density = 2 }
+    variant.young = 7
+    mistake.fails("cq.Robot: young was assigned 7", function() world:rollout { steps = 1, robot = variant } end)
+    mistake.fails("cq.Robot: young was assigned 7", function() variant:with { density = 1 } end)
+    world:close()
+    local stiff = cq.Material.neo_hookean(soft)
+    stiff.young = 20
+    mistake.fails("cq.Material.neo_hookean: young was assigned 20", function() stiff:capped(20) end)
+  end)
+end)
+
 describe("a list that was given to a constructor", function()
+  it("of lists may be changed as well, also for another object", function()
+    local points, list = { { 0.4, 0.4 }, { 0.6, 0.4 }, { 0.5, 0.6 } }, { cq.Actuator.isotropic { count = 1 } }
+    local shape = cq.Shape.polygon { points = points, spacing = 0.02 }
+    local robot = cq.Robot { shape = shape, material = cq.Material.neo_hookean(soft), actuators = list }
+    local count = robot.particle_count
+    points[1][1], points[4], list[2] = 0.5, { 0.4, 0.5 }, cq.Actuator.isotropic { count = 1 }
+    assert.equal(count, cq.Robot({ shape = shape, material = cq.Material.neo_hookean(soft) }).particle_count)
+    assert.equal(1, #robot:at({ 0, 0 }).actuators)
+  end)
+
   it("may be changed later without any effect", function()
     local gravity, walls, size = { 0.3, -4 }, { cq.Boundary.floor { at = 0.1 } }, { 0.1, 0.1 }
     local shape = cq.Shape.box { size = size, count = { 4, 4 } }

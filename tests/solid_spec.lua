@@ -395,6 +395,7 @@ describe("a chamber of a lattice", function()
     local grown = world.robots[2]:stretched { axis = "x", factor = 1.1 }
     local state = world:rollout({ steps = 0, robot = grown }).state
     fails("there are several of \"p\"; say of which robot", function() state:cavity_volume "p" end)
+    fails("robot must be a cq.Robot", function() state:cavity_volume("p", "two") end)
     near(0.01, state:cavity_volume("p", world.robots[1]):item())
     near(0.011, state:cavity_volume("p", world.robots[2]):item())
   end)

@@ -195,14 +195,12 @@ describe("the options of a study", function()
     has(fine(study("show", "2")), "--precision=float64\n")           -- with which trial 2 ran
   end)
 
-  it("may be given as they are by default", function()
+  it("may have the seed that the study has", function()
     script(sums)
     fine(study "run")
-    fine(study("run", "--seed", "1", "--precision", "float32", "--device", "cpu"))
+    fine(study("run", "--seed", "1"))
+    refused("seed was 1 and is 2", study("run", "--seed", "2"))
     refused("the options were changed from", study("run", "--precision", "float64"))
-    script('local precision = cq.option("precision", "float64")\n' .. sums)
-    fine(study("run", "--force-new"))
-    refused("the options were changed from {} to", study("run", "--precision", "float32"))
   end)
 
   it("that an earlier program has not stored are not compared", function()

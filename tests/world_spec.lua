@@ -65,6 +65,7 @@ describe("a world", function()
     assert.is_true(substeps { density = 1e-2 } > 5 * usual)
     local batch = T.tensor({ 10, 400 }):reshape({ 2, 1 }):expand { 2, n }
     assert.equal(substeps { young = 400 }, substeps { young = batch })
+    assert.equal(usual, substeps { young = 0.1 })
     local w = world { robot:with { young = 400 }, dt = 0.05, substeps = "auto" }
     local same = world { robot, dt = 0.05, substeps = w.substeps }
     assert.is_true(w:rollout({ steps = 2, robot = robot }).state:positions():equal(
@@ -97,6 +98,8 @@ describe("a world", function()
       cq.Boundary.obstacle { lower = { 15 * h, 2.1 * h }, upper = { 20 * h, 3 * h } },
       cq.Boundary.sphere { center = { 18.5 * h, 3.5 * h }, radius = 0.72 * h },
     } do world { walls = wall } end
+    world { walls = cq.Boundary.sphere { center = { 18.5 * h, 3.5 * h }, radius = 0.7 * h },
+      formulation = "total_lagrangian" }
     messages.warn = warn
     assert.equal(2, #told)
     says(told[1], "wall 1 (obstacle) has no node of the grid in its solid, so bodies pass through it")

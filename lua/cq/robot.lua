@@ -280,7 +280,7 @@ local function set_actuators(self, given)
   for position, actuator in ipairs(given or {}) do
     bind(self, actuators.check(actuator, "cq.Robot", position), position)
   end
-  self.actuators = { unpack(given or {}) }
+  self.actuators = given or {}
   self.actuator_count = #self.signals
   cables.measure(self)
 end

@@ -264,13 +264,10 @@ local function new(_, fields, statics)
   take_gravity(self, def.gravity)
   if not def[1] then is.fail("cq.World: has no robot; put one or several into the table, without a name") end
   self.robots, self.def = {}, def
-  for k, robot in ipairs(def) do
-    robot:require_unchanged()
-    self.robots[k] = robot:placed()
-  end
+  for k, robot in ipairs(def) do self.robots[k] = robot:placed() end
   self.robot = self.robots[1]
   check_integrator(self)
-  self.walls = text.is_instance(def.walls, "cq.Boundary") and { def.walls } or { unpack(def.walls) }
+  self.walls = text.is_instance(def.walls, "cq.Boundary") and { def.walls } or def.walls
   def.walls = self.walls
   for _, wall in ipairs(self.walls) do wall:require_unchanged() end
   self.within = within.new()

@@ -91,26 +91,12 @@ function Session:rerun_command(number, options)
   return (self:command("rerun", tostring(number), options):gsub("(://[^/@:%s]*):[^/@%s]*@", "%1@"))
 end
 
--- Does the text of the script, or of a module that it names, contain this word?
-local function is_named(word)
-  if (scripts.text() or ""):find(word, 1, true) then return true end
-  for _, bytes in pairs(scripts.required()) do
-    if bytes:find(word, 1, true) then return true end
-  end
-  return false
-end
-
--- Do the options differ from those of a stored definition, as in Session:changed? One that was not given equals its
--- default, unless the script itself may choose device or precision. Earlier programs have not stored device, precision,
--- simd and seed: where these lack, they are not compared.
+-- Do the options differ from those of a stored definition, as in Session:changed? A seed that was not given equals the
+-- study's own. Earlier programs have not stored device, precision, simd and seed: where these lack, they are not
+-- compared.
 local function has_other_options(self, before)
-  -- Options with the defaults of those that were not given.
-  local function complete(options, seed)
-    local defaults = { seed = seed, device = not is_named "device" and "cpu" or nil,
-      precision = not is_named "precision" and "float32" or nil }
-    return tables.merged(defaults, options)
-  end
-  local was, now = complete(before.options, before.seed), complete(option.of_results(), self.study.seed)
+  local was = tables.merged({ seed = before.seed }, before.options)
+  local now = tables.merged({ seed = self.study.seed }, option.of_results())
   for _, name in ipairs { "device", "precision", "simd", "seed" } do
     if not before.all_options and before.options[name] == nil then was[name], now[name] = nil, nil end
   end

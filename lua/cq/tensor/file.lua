@@ -285,9 +285,7 @@ function Reader:single()
   local t = self:shape(4)
   local floats = ffi.new("float[?]", t.count)
   self:into(floats, t.count * 4)
-  -- a NaN of some bits would be read as another type of Lua's
-  local words = ffi.cast("uint32_t *", floats)
-  for k = 0, t.count - 1 do t.pointer[k] = words[k] % 2^31 > 0x7f800000 and 0 / 0 or floats[k] end
+  npy.take(t.pointer, floats, "<f4", t.count)
   return t
 end
 

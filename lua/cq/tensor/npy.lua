@@ -98,9 +98,9 @@ local function reordered(tensor, shape)
   return tensor:reshape(backward):permute(order):copy()
 end
 
--- Copies `count` numbers of the kind descr to `to`, double*. LuaJIT takes the bits of some NaNs for other values: no
--- NaN of the file is read as a number.
-local function take(to, from, descr, count)
+---Copies `count` numbers of a file to `to`, double*. LuaJIT takes the bits of some NaNs for other values: none of the
+---file's is read as a number. descr: their kind, as "<f4".
+function npy.take(to, from, descr, count)
   if descr == "<f8" then
     ffi.copy(to, from, 8 * count)
     return C.cq_tensor_canonical(count, to)
@@ -132,7 +132,7 @@ function npy.decode(bytes, path)
   local out = class.make(shape)
   local from = ffi.new(readers[descr] .. "[?]", math.max(count, 1))
   ffi.copy(from, bytes:sub(first), count * size)
-  take(out.pointer, from, descr, count)
+  npy.take(out.pointer, from, descr, count)
   if head:find("'fortran_order':%s*True") and #shape > 1 then return reordered(out, shape) end
   return out
 end
