@@ -60,6 +60,11 @@ describe("a field assigned before its object is used", function()
     shape.lower = { -1, -1 }
     material = cq.Material.neo_hookean(soft)
     mistake.fails("cq.Shape.box: lower was assigned", function() cq.Robot { shape = shape, material = material } end)
+    for _, use in ipairs { function() shape:at { 1, 0 } end, function() shape:raised(function() return 0 end) end,
+      function() cq.Shape.union { cq.Shape.box { size = { 1, 1 }, count = { 4, 4 } }, shape } end,
+      function() shape:mirror("x") end, function() shape:difference(cq.Shape.disc { radius = 0.1 }) end } do
+      mistake.fails("cq.Shape.box: lower was assigned", use)
+    end
     wall.mu, shape = "x", cq.Shape.box { size = { 0.1, 0.1 }, count = { 4, 4 } }
     robot = cq.Robot { shape = shape, material = material }
     mistake.fails("cq.Boundary.floor: mu was assigned", function() world() end)
@@ -79,6 +84,22 @@ describe("what was assigned", function()
     stiff.young = 20
     mistake.fails("cq.Material.neo_hookean: young was assigned 20", function() stiff:capped(20) end)
   end)
+end)
+
+describe("a field assigned to an experiment", function()
+  for name, value in pairs { duration = 2, steps = 3, trainable = { young = true }, variants = { {} }, reduce = "worst",
+    scenes = { { { 0.5, 0.5 } } }, objective = function() return 1 end, world = "x", gradient = { decay = 0.5 },
+    observer = cq.Observer.kmeans { clusters = 2 } } do
+    it("is an error where it is used next: " .. name, function()
+      local run = cq.Experiment { world = scene.world(scene.robot()), steps = 2,
+        objective = { terminal = function(state) return state:velocity()[2] end } }
+      run[name] = value
+      for _, use in ipairs { function() run:evaluate() end, function() run:rollout(run.params) end,
+        function() run:optimize { iterations = 1, optimizer = cq.Optimizer.adam { rate = 1 } } end } do
+        mistake.fails(("cq.Experiment: %s was assigned "):format(name), use)
+      end
+    end)
+  end
 end)
 
 describe("a list that was given to a constructor", function()

@@ -19,6 +19,7 @@ local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local C = require("cq.base.engine").C
+local made = require "cq.base.made"
 local message = require "cq.base.message"
 local option = require "cq.option"
 local controllers = require "cq.controller"
@@ -74,6 +75,16 @@ local spec = is.define("cq.Experiment", {
   contact = is.boolean { default = false },
   weight = is.one_of { "mass", "particle", "volume", optional = true },
 })
+
+-- What stays as it was given.
+local FIXED = { "world", "robot", "duration", "steps", "observer", "controller", "objective", "constraints", "scenes",
+  "variants", "reduce", "trainable", "gradient", "weight" }
+
+-- Raises an error if a script assigned one of these fields to an experiment.
+local function require_as_made(self)
+  made.require(self, "cq.Experiment",
+    "make another experiment with it, or give it to run:evaluate, where that has such a field")
+end
 
 -- The number of control steps of an experiment, from its steps or its duration. Errors: both are given, or neither.
 local function steps_of(def)
@@ -169,7 +180,7 @@ local function new(_, fields)
   ensemble.check(self, self.own_ensemble, nil, "cq.Experiment")
   self.ensemble = self.own_ensemble
   self.made_params = T.leaves.snapshot(self.params)
-  return self
+  return made.remember(self, FIXED)
 end
 
 -- ---- one evaluation -------------------------------------------------------------------------------------------------
@@ -247,6 +258,7 @@ local rollout_spec = is.define("run:rollout", changed.fields {
 ---@param policy? { observer: table?, controller: table? }    those of the experiment unless given
 ---@return { world: cq.World, fields: table, design: cq.Topology?, variables: table? }   variables: of the design, where void is left out
 function Experiment:rollout_def(params, changes, policy)
+  require_as_made(self)
   local def = rollout_spec(changes or {})
   if self.scenes then return self:scene(1):rollout_def(params, changes, policy) end
   local world, robot = changed.place(self, def, params)
@@ -304,7 +316,10 @@ function Experiment:load(path) return require("cq.experiment.warm").load(self, p
 ---@param fields run.optimize.def
 ---@return { loss: number?, best: number?, iterations: integer, solution: cq.Solution?, starts: table[]? } result
 ---  loss: of the last iteration, nil when there was none; starts: what each start of a tournament came to
-function Experiment:optimize(fields) return require("cq.experiment.optimize")(self, fields) end
+function Experiment:optimize(fields)
+  require_as_made(self)
+  return require("cq.experiment.optimize")(self, fields)
+end
 
 -- ---- looking --------------------------------------------------------------------------------------------------------
 
@@ -318,7 +333,10 @@ function Experiment:optimize(fields) return require("cq.experiment.optimize")(se
 ---Errors: those of run:rollout; parameters of other names or shapes.
 ---@param fields? run.evaluate.def
 ---@return cq.Evaluation
-function Experiment:evaluate(fields) return evaluate.run(self, fields) end
+function Experiment:evaluate(fields)
+  require_as_made(self)
+  return evaluate.run(self, fields)
+end
 
 ---The path of a file in the folder of the experiment's run, which is created: the run of run:optimize, or the one that
 ---a loop of the user's has open; without a run, the folder that one would take. For files that the script writes

@@ -75,6 +75,7 @@ end
 
 -- The union of the shapes of a list; where they overlap, the particles of the earlier shape are taken.
 local function all_of(list)
+  for _, shape in ipairs(list) do shape:require_unchanged() end
   local lower, upper = bounds(list)
   -- Is a place inside one of the shapes?
   local function inside(x, y, z)
@@ -125,6 +126,7 @@ end
 -- A shape `kind` with the particles of the shape `self` that pass keep(x, y, z). inside(x, y, z): is a point in it?
 -- lower, upper: its box, that of self unless given. Filling it raises an error if no particle passes.
 local function part_of(kind, self, inside, keep, lower, upper)
+  self:require_unchanged()
   return class.new {
     kind = kind, dim = self.dim, lower = lower or self.lower, upper = upper or self.upper, inside = inside,
     fill = function(spacing)

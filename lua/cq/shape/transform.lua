@@ -79,6 +79,7 @@ end
 -- The shape under x -> A (x - about) + about + offset, with its particles, walls and volume; A is invertible. about,
 -- offset: lists {dim}, or nil for 0.
 local function transformed(self, kind, a, about, offset)
+  self:require_unchanged()
   local dim, b = self.dim, {}
   for i = 1, dim do
     b[i] = (about and about[i] or 0) + (offset and offset[i] or 0)
@@ -214,6 +215,7 @@ end
 ---@return cq.Shape
 function Shape:raised(height)
   is.argument("shape:raised", "height", is.callable(), height)
+  self:require_unchanged()
   local low, high = range_of(height, self)
   local lower, upper, inside = { unpack(self.lower) }, { unpack(self.upper) }, self.inside
   lower[2], upper[2] = lower[2] + low, upper[2] + high
