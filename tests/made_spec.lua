@@ -102,6 +102,33 @@ describe("a field assigned to an experiment", function()
   end
 end)
 
+describe("a field assigned to a design or a learner", function()
+  it("is an error where it is used next", function()
+    local robot = scene.robot { actuators = cq.Actuator.isotropic { count = 2, max = 1 } }
+    local world = scene.world(robot)
+    for name, value in pairs { symmetry = { axis = "x" }, connected = true, duration = 3, filter = {}, seed = 2 } do
+      local design = cq.Topology { world = world, duration = 4 * world.control_dt }
+      design[name] = value
+      mistake.fails(("cq.Topology: %s was assigned "):format(name), function() design:map(design.params) end)
+      mistake.fails(("cq.Topology: %s was assigned "):format(name), function()
+        cq.Experiment { world = world, steps = 2, design = design, objective = function() return 1 end }:evaluate()
+      end)
+    end
+  end)
+
+  it("is one of a learner too", function()
+    local pressure = cq.Actuator.pressure { groups = { "foot" }, axis = "y", max = 2 }
+    local world = scene.world(scene.robot { actuators = pressure })
+    local env = cq.Env { world = world, observer = cq.Observer.centroid { groups = { "foot" } }, scenes = 2, steps = 4,
+      reward = function(_, u) return -u:square():sum(-1) end }
+    for name, value in pairs { steps = 40, rate = 1, hidden = { 3 } } do
+      local learner = cq.Learner.ppo { env = env, steps = 16, batch = 8, minibatches = 2, hidden = { 4 } }
+      learner[name] = value
+      mistake.fails(("cq.Learner.ppo: %s was assigned "):format(name), function() learner:train {} end)
+    end
+  end)
+end)
+
 describe("a list that was given to a constructor", function()
   it("of lists may be changed as well, also for another object", function()
     local points, list = { { 0.4, 0.4 }, { 0.6, 0.4 }, { 0.5, 0.6 } }, { cq.Actuator.isotropic { count = 1 } }

@@ -28,6 +28,14 @@ local kinds = {
 }
 
 describe("an optimizer", function()
+  it("refuses gradients in the place of its parameters", function()
+    local adam, p = Optimizer.adam { rate = 0.1 }, { a = T.param { 1, 2 } }
+    local gradient = { a = T.tensor { 1, 1 } }
+    refused(function() adam:update(gradient, p) end, "takes parameters and then their gradients; a is a cq.param in")
+    assert.is_true(p.a:equal(T.tensor { 1, 2 }))
+    adam:update({ a = T.tensor { 1, 2 } }, gradient)                        -- tensors that are no params may be trained
+  end)
+
   it("tells what it is", function()
     local adam, x = Optimizer.adam { rate = 0.1 }, T.param(1)
     assert.equal("cq.Optimizer.adam { rate 0.1, 0 iterations made }", tostring(adam))

@@ -125,6 +125,10 @@ local function pairs_of(params, grads)
     if not tensor.is_tensor(g) then
       is.fail("optimizer:update: the gradients have none for %s, got %s", leaf.path, is.describe(g))
     end
+    if g.trainable and not x.trainable then
+      is.fail("optimizer:update: takes parameters and then their gradients; %s is a cq.param in the second place and "
+        .. "none in the first", leaf.path)
+    end
     local same = x.rank == g.rank
     for d = 1, x.rank do same = same and x:size(d) == g:size(d) end
     if not same then

@@ -53,7 +53,7 @@ option.declared = {
   { name = "simd", kind = is.one_of { "auto", "baseline", "avx2", "avx512" }, help = "auto, baseline, avx2 or avx512" },
   { name = "out", kind = is.string(), help = "folder for what a run leaves" },
   { name = "overwrite", kind = is.boolean(), help = "a run replaces an earlier one in its folder, which else moves away" },
-  { name = "seed", kind = is.integer { min = 0, max = 2 ^ 53 }, help = "of all random numbers" },
+  { name = "seed", kind = is.integer { min = 0, max = 2 ^ 53 }, help = "of all random numbers but those of math.random" },
   { name = "watch", kind = is.boolean(), help = "the script is loaded afresh at each save, and its training goes on" },
   { name = "serve", kind = is.integer { min = 0, max = 65535 },
     help = "a page that shows a training while it goes on; the port, or any that is free" },

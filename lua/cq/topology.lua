@@ -13,6 +13,7 @@
 -- part of the map can be used alone: cq.Topology.filter, .projection, .interpolation, .layout, .pulses.
 local method = require "cq.base.method"
 local is = require "cq.base.schema"
+local made = require "cq.base.made"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local controllers = require "cq.controller"
@@ -199,6 +200,10 @@ local function pulses_of(self, def)
     or interval / width, period = def.period }
 end
 
+-- What stays as it was given.
+local FIXED = { "world", "robot", "duration", "filter", "pulses", "material", "layout", "solid_region", "symmetry",
+  "connected", "seed" }
+
 ---A design: variables of every particle and pulse, and the map from them to a robot and its controller. Errors:
 ---actuators that particles cannot choose from; a filter with nothing to filter; times of pulses that do not fit;
 ---symmetry of a block without any; one piece of a block that is in pieces.
@@ -224,7 +229,7 @@ local function new(_, fields)
   self.graph = def.connected and whole_graph(self)
   self.remaining = {}                             -- world without void that is removed (topology/void_removal.lua)
   self.params = self:start()
-  return self
+  return made.remember(self, FIXED)
 end
 
 ---@internal
@@ -411,6 +416,7 @@ end
 ---@return { density: cq.Tensor, shares: cq.Tensor, amplitudes: cq.Tensor, signals: cq.Tensor, robot: cq.Robot,
 ---  controller: cq.Controller }
 function Topology:map(params)
+  made.require(self, "cq.Topology", "give it to the constructor, or to design:with, where that has such a field")
   params = self:own(params)
   -- objective and constraints of one evaluation share it
   local on, cache = T.tape.recording(), self.cache

@@ -1,5 +1,6 @@
 -- script: the script that the program runs. Its path and its arguments, how a script is loaded, and how the program
 -- ends when its command line is wrong.
+local globals = require "cq.base.globals"
 local host = require "cq.host"
 local message = require "cq.base.message"
 local option = require "cq.option"
@@ -60,7 +61,8 @@ local function search_beside(path)
 end
 
 ---Loads a script file, and makes it the current script, with the global `arg`; require finds Lua files beside it from
----then on, and for the script.lua of a run's folder those in sources/. nil and a sentence where it is no Lua. A path
+---then on, and for the script.lua of a run's folder those in sources/. Its code reads no global that nothing has
+---assigned. nil and a sentence where it is no Lua. A path
 ---that is no file ends the program.
 ---@param path string
 ---@param words string[]      its arguments
@@ -74,6 +76,7 @@ function script.load(path, words)
   if not chunk then return nil, problem end
   rawset(_G, "arg", { [0] = path, unpack(words) })
   script.path, schema.script = path, path
+  globals.guard(path)
   return chunk
 end
 

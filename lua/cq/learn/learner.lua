@@ -11,6 +11,7 @@ local controllers = require "cq.controller"
 local engine = require "cq.base.engine"
 local gradient = require "cq.tensor.gradient"
 local is = require "cq.base.schema"
+local made = require "cq.base.made"
 local network = require "cq.learn.network"
 local normalizer = require "cq.learn.normalizer"
 local option = require "cq.option"
@@ -71,7 +72,9 @@ function learner.new(kind, o, horizon)
     observations = o.normalize_observations and normalizer.new(inputs),
   }, kind)
   network.add(self.params, "mean", self.random, network.sizes(inputs, o.hidden, signals), 0.01)
-  return self, inputs, signals
+  local names = {}
+  for name in pairs(o) do names[#names + 1] = name end
+  return made.remember(self, names), inputs, signals
 end
 
 ---A tensor {steps, scenes, ...} as {steps * scenes, ...}.
@@ -139,13 +142,13 @@ function learner.no_episodes() return { count = 0, sum = 0, length = 0, failures
 ---@param started number       cq_clock at the beginning of the update [s]
 ---@return table<string, number> row
 function learner.complete(self, row, told, started)
-  local made = self.env.scenes * self.horizon
-  self.steps_made = self.steps_made + made
+  local count = self.env.scenes * self.horizon
+  self.steps_made = self.steps_made + count
   row.loss = -row.reward
   row.steps, row.episodes, row.failures = self.steps_made, told.count, told.failures
   row.episode_return = told.count > 0 and told.sum / told.count or nil
   row.episode_length = told.count > 0 and told.length / told.count or nil
-  row.steps_a_second = made / (C.cq_clock() - started)
+  row.steps_a_second = count / (C.cq_clock() - started)
   return row
 end
 
@@ -359,6 +362,7 @@ end
 ---@return table<string, number>[] history
 function Learner:train(options)
   local def = spec(options or {})
+  made.require(self, "cq.Learner." .. self.kind, "give it to the constructor")
   tape.pause(function()
     if option.program.replay then return replay(self, def) end          -- cqlua robust
     local run = open(self, def)
