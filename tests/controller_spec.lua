@@ -256,6 +256,46 @@ describe("sines", function()
   end)
 end)
 
+describe("one controller in several rollouts of a loss", function()
+  local other = scene.world(scene.robot(), { substeps = 4 })
+  local seed = cq.random { seed = 3 }
+  local pulses = cq.Topology.pulses { duration = 0.06, control_dt = 6e-3, interval = 0.012, width = 0.012, gain = 1 }
+  local function drawn() return T.param(seed:uniform({ pulses.count, 2 }, { min = -0.8, max = 0.8 })) end
+  local function numbers() return { sign = drawn(), magnitude = drawn() } end
+
+  for name, make in pairs {
+    pulses = function() return function(p) return pulses:controller(p) end, numbers() end,
+    ["a sum of pulses and a network"] = function()
+      local net = cq.Controller.mlp { hidden = { 3 }, activation = "tanh" }
+      return function(p)
+        local train = pulses:controller { sign = p.sign, magnitude = p.magnitude }
+        return cq.Controller.sum { pulses = train, net = net:with(p.net) }
+      end, require("cq.base.tables").merged(numbers(), { net = net:prepare(world, observer) })
+    end,
+    sines = function()
+      local sines = cq.Controller.sines { deviation = 0.3 }
+      return function(p) return sines:with(p) end, sines:prepare(world)
+    end,
+    ["a network"] = function()
+      local net = cq.Controller.mlp { hidden = { 3 }, activation = "tanh" }
+      return function(p) return net:with(p) end, net:prepare(world, observer)
+    end,
+  } do
+    it("has the gradient of all: " .. name, function()
+      local of, params = make()
+      local check = cq.check_gradient(function(p)
+        local controller, sum = of(p), 0
+        for k, place in ipairs { world, other, world } do
+          local roll = place:rollout { steps = 10, controller = controller, observer = observer }
+          sum = sum + roll.state:center("trunk")[1] * k
+        end
+        return sum * 100
+      end, params)
+      assert.is_true(check.error < 1e-5, tostring(check))
+    end)
+  end
+end)
+
 describe("a controller of the user's", function()
   it("is handed its hidden value", function()
     local steps = {}

@@ -174,6 +174,7 @@ end
 ---Called when a rollout begins; remembers its world and observer (`used`). The first rollout sets the number of
 ---signals; later ones must have as many, and of a saved controller the same names. Errors: a wrong number of signals,
 ---or other names.
+---@return cq.Controller?     that this rollout asks for signals in its place
 function Controller:check_rollout(roll)
   if self.signal_names then require_names(self, roll.world) end
   if self.signals and self.signals ~= roll.signal_count then

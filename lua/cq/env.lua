@@ -278,7 +278,8 @@ function Env:window(fields_given)
   if controller.blind then
     is.fail "env:window: the controller follows the time, which differs between scenes that begin again at different steps; take one that acts on the observation"
   end
-  controller:check_rollout { world = self.world, observer = self.observer, signal_count = self.action_space.shape[1] }
+  local policy = { world = self.world, observer = self.observer, signal_count = self.action_space.shape[1] }
+  controller = controller:check_rollout(policy) or controller
   local state = self.state
   self.state = state:detach()
   forget(state, false)

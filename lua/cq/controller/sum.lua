@@ -26,11 +26,14 @@ return function(Sum)
     return self
   end
 
-  -- Before a rollout: checks each part, and collects the parameters that were made.
+  -- Before a rollout: checks each part, and collects the parameters that were made. Returns the sum of the parts that
+  -- this rollout asks.
   function Sum:check_rollout(roll)
     Controller.check_rollout(self, roll)
-    each_part(self, function(_, part) part:check_rollout(roll) end)
+    local asked = {}
+    each_part(self, function(name, part) asked[name] = part:check_rollout(roll) or part end)
     self:collect()
+    return setmetatable(tables.merged(self, { parts = asked, whole = self }), Sum)
   end
 
   -- Sets self.params, if it is nil, to the parts' parameters by their names, once all of them are made.
@@ -60,7 +63,8 @@ return function(Sum)
       u = T.as_tensor(u, ("the signals of %s"):format(name))
       sum = sum and sum + u or u
     end)
-    self:collect()
+    local whole = self.whole or self
+    whole:collect()                                       -- networks make their parameters when they are first asked
     return sum:clamp(-1, 1), next(after) and after or nil
   end
 

@@ -53,10 +53,11 @@ Controllers.__index = Controllers
 -- Lets each scene's controller check the rollout, which it sees as one of a single scene; notes the number of signals.
 function Controllers:check_rollout(roll)
   local one = setmetatable({ batch = 1, batched = false }, { __index = roll })
-  for _, controller in ipairs(self.list) do
-    if controller.check_rollout then controller:check_rollout(one) end
+  local list = {}
+  for k, controller in ipairs(self.list) do
+    list[k] = controller.check_rollout and controller:check_rollout(one) or controller
   end
-  self.width = roll.signal_count
+  return setmetatable({ list = list, blind = self.blind, width = roll.signal_count }, Controllers)
 end
 
 -- The initial memories of all scenes' controllers.

@@ -9,6 +9,7 @@ local levels = require "cq.experiment.levels"
 local option = require "cq.option"
 local random = require "cq.random"
 local rollout_fields = require "cq.rollout.fields"
+local tables = require "cq.base.tables"
 local text = require "cq.base.text"
 local values = require "cq.robot.values"
 
@@ -61,9 +62,10 @@ local Through = setmetatable({ __name = "cq.Controller", family = "changed",
   __tostring = controllers.class.__tostring }, { __index = controllers.class })
 Through.__index = Through
 
--- Lets the inner controller check the rollout, if it has a check.
+-- Lets the inner controller check the rollout, if it has a check; returns the one that this rollout asks.
 function Through:check_rollout(roll)
-  if self.inner.check_rollout then self.inner:check_rollout(roll) end
+  local inner = self.inner.check_rollout and self.inner:check_rollout(roll) or self.inner
+  return setmetatable(tables.merged(self, { inner = inner }), Through)
 end
 
 -- The initial memory { inner = that of the inner controller }.

@@ -41,7 +41,9 @@ function control.prepare(self, def)
   if self.controller and self.signal_count == 0 then
     is.fail("world:rollout: a controller is given, but the robots of the world have no actuators")
   end
-  if self.controller and self.controller.check_rollout then self.controller:check_rollout(self) end
+  if self.controller and self.controller.check_rollout then
+    self.controller = self.controller:check_rollout(self) or self.controller
+  end
 end
 
 ---The hidden state { observer, controller } before the first control step: memories from the rollout that is

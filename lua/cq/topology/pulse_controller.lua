@@ -15,16 +15,19 @@ local function rounded(self, amplitudes)
   return amplitudes + (whole - amplitudes:detach())
 end
 
--- Computes the signals of all control steps before a rollout, on its tape, so that act only reads them. Errors:
--- parameters of another shape than pulses and signals.
+-- Computes the signals of all control steps before a rollout, on its tape, for a controller of this rollout alone, whose
+-- act only reads them: the backward pass asks each rollout's again. Errors: parameters of another shape than pulses and
+-- signals.
 function PulseController:check_rollout(roll)
   local sizes, of = { self.pulses.count, roll.signal_count }, { "pulses", "signals" }
   fit.require("pulses:controller", self.params, { { name = "sign", sizes = sizes, of = of },
     { name = "magnitude", sizes = sizes, of = of } })
   local amplitudes = self.pulses:amplitudes(self.params.sign, self.params.magnitude)
-  self.loop = controllers.open_loop(self.pulses:signals(self.rounding and rounded(self, amplitudes) or amplitudes))
-  self.loop:check_rollout(roll)
+  local loop = controllers.open_loop(self.pulses:signals(self.rounding and rounded(self, amplitudes) or amplitudes))
+  loop:check_rollout(roll)
   self.signals = roll.signal_count
+  return setmetatable({ pulses = self.pulses, params = self.params, rounding = self.rounding, signals = self.signals,
+    loop = loop }, PulseController)
 end
 
 -- The signals of this control step, as an open loop of the signals made by check_rollout gives them.
