@@ -89,6 +89,7 @@ CQ_INLINE void fused_point_at(const Point *p, const Real f[CQ_DIM][CQ_DIM], cons
   at->law = p->m->only;
   CQ_UNROLL for (int k = 0; k < FUSED_SLOTS; k++) at->c[k] = param(p->m, first + k, p->h);
   EACH(i) EACH(j) at->f[i][j] = f[i][j];
+  EACH(i) EACH(j) at->rate[i][j] = r_set((real)0);
   if (!p->viscous) return;
   at->extra[0] = param(p->m, CQ_PARAM_SLOTS, p->h);
   EACH(i) EACH(j) at->rate[i][j] = rate[i][j];

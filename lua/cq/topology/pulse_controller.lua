@@ -15,9 +15,9 @@ local function rounded(self, amplitudes)
   return amplitudes + (whole - amplitudes:detach())
 end
 
--- Computes the signals of all control steps before a rollout, on its tape, for a controller of this rollout alone, whose
--- act only reads them: the backward pass asks each rollout's again. Errors: parameters of another shape than pulses and
--- signals.
+-- Computes the signals of all control steps before a rollout, on its tape; returns a controller of this rollout alone,
+-- whose act only reads them, as the backward pass of each rollout asks for them again. Errors: parameters of another
+-- shape than pulses and signals.
 function PulseController:check_rollout(roll)
   local sizes, of = { self.pulses.count, roll.signal_count }, { "pulses", "signals" }
   fit.require("pulses:controller", self.params, { { name = "sign", sizes = sizes, of = of },
