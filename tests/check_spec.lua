@@ -41,6 +41,15 @@ describe("a script that is checked", function()
     says(result.err, "the folder /proc/nowhere cannot be written")
   end)
 
+  it("gives a cost of signals those of all control steps", function()
+    local content = head:gsub("OF", "1"):gsub("objective = (function.-end),\n", [[controller = cq.Controller.sines {},
+      objective = { terminal = %1, effort = function(u) return (u:slice(2, 5) - u:slice(1, 4)):square():sum() end },
+]])
+    local result = cqlua { "check", script(content) }
+    assert.equal(0, result.code, result.err)
+    assert.matches("controller.w: 8 numbers, gradient 0.6", result.out)
+  end)
+
   it("says of a failure after a training that a check leaves the training out", function()
     local result = cqlua { "check", script((head:gsub("OF", "1")) .. "\ncq.load(run.folder)") }
     assert.equal(1, result.code)

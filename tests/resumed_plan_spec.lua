@@ -53,6 +53,25 @@ describe("run:optimize with a plan", function()
     end
   end)
 
+  it("goes on with what options of the history read, also of columns that some iterations lack", function()
+    local cost = { { 1, 0, 1, 0 }, { 0, 1, 0, 1 } }
+    for k, weights in ipairs(cost) do
+      local function plan()
+        return cq.Plan { { name = "soft", iterations = 4, optimizer = cq.Optimizer.adam { rate = 0.01 }, options = {
+          passive_weight = function(i) return weights[i] end,
+          rate = function(_, history)
+            local sum = 0
+            for _, row in ipairs(history) do sum = sum + (row.passive_cost or 0) end
+            return 0.01 * (1 + 100 * sum)
+          end } } }
+      end
+      local whole = experiment()
+      optimize(whole, plan(), "whole" .. k)
+      local parts = in_parts("parts" .. k, plan, 2)
+      assert.same(bits(whole.params), bits(parts.params))
+    end
+  end)
+
   it("ends a stage where its optimizer has converged, interrupted there or not", function()
     local function train(name, at, resume)
       local run, count = cq.Experiment(function(level)

@@ -42,6 +42,15 @@ describe("cq.robustness", function()
     report = cq.robustness(run, { draws = 6, seed = 3 })
   end)
 
+  it("takes costs of signals that read those of all control steps, of which a robot at its start has none", function()
+    local def = { world = run.world, steps = STEPS, controller = policy(), objective = { terminal = function(state)
+      return -state:center("trunk")[1]
+    end, effort = function(u) return 0.01 * (u:slice(2, STEPS) - u:slice(1, STEPS - 1)):square():mean() end } }
+    local found = cq.robustness(cq.Experiment(def), { draws = 2, seed = 3 })
+    assert.equal(0, found.failed)
+    assert.equal(cq.Experiment(def):evaluate { steps = 0 }.loss, found.baseline)
+  end)
+
   it("writes all numbers into the folder of its run", function()
     run.folder = process.folder()
     local path = report:save "kept.json"

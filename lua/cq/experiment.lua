@@ -263,10 +263,10 @@ function Experiment:rollout_def(params, changes, policy)
   if self.scenes then return self:scene(1):rollout_def(params, changes, policy) end
   local world, robot = changed.place(self, def, params)
   policy = policy or self:policy(params, def.body)
+  local steps = changed.steps(self, def, "run:rollout")
   local fields = {
-    robot = robot, steps = changed.steps(self, def, "run:rollout"), observer = policy.observer,
-    controller = policy.controller, weight = self.weight,
-    running = self.objective.running, effort = self.objective.effort, memory = self.memory, on_step = def.on_step,
+    robot = robot, steps = steps, observer = policy.observer, controller = policy.controller, weight = self.weight,
+    running = self.objective.running, effort = steps > 0 and self.objective.effort or nil, memory = self.memory, on_step = def.on_step,
     contact = self.contact or def.contact or false, work = self.objective.work ~= nil,
     record = constrained.recorder(self.constraints),
   }

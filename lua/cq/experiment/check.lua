@@ -20,11 +20,28 @@ local function steps_replaced(world)
         (gain < 10 and "%.2g" or "%.0f"):format(gain)))
 end
 
----What run:check does.
----@param run cq.Experiment
----@return table report
-return function(run)
-  if run.scenes then return scenes.each_checked(run) end
+-- A cost of signals that is given those of fewer control steps than an experiment has, with zeros for the others, as it
+-- may read any of them.
+local function filled(effort, steps)
+  return function(u)
+    local shape = u:shape()
+    shape[1] = steps - shape[1]
+    return effort(T.concat({ u, T.zeros(shape) }, 1))
+  end
+end
+
+-- What `check` returns for a run whose cost of signals is given those of all its control steps.
+local function with_filled_signals(run, check)
+  local objective, effort = run.objective, run.objective.effort
+  objective.effort = effort and filled(effort, run.steps)
+  local fine, report = pcall(check, run)
+  objective.effort = effort
+  if not fine then error(report, 0) end
+  return report
+end
+
+-- What run:check reports of an experiment of one scene.
+local function of_one(run)
   local steps = math.min(run.steps, 2)
   local report = { steps = run.steps, gradients = {},
     plan = run.world:memory_plan { steps = run.steps, memory = run.memory } }
@@ -50,4 +67,12 @@ return function(run)
   report.text = table.concat(lines, "\n")
   if option.on_check then option.on_check(report) end
   return report
+end
+
+---What run:check does.
+---@param run cq.Experiment
+---@return table report
+return function(run)
+  if run.scenes then return scenes.each_checked(run) end
+  return run.steps > 2 and with_filled_signals(run, of_one) or of_one(run)
 end

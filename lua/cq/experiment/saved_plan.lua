@@ -24,15 +24,19 @@ function saved_plan.records(run, plan)
   return out
 end
 
--- The history of a training, a list of rows, as tensors {rows} by column, for saving. Columns are those of the first
--- row.
+-- The history of a training, a list of rows, as tensors {rows} by column, for saving; NaN where a row lacks a column.
 local function packed(history)
-  local out = {}
-  for name in pairs(history[1] or {}) do
-    local list = {}
-    for k, row in ipairs(history) do list[k] = row[name] end
-    out[name] = T.tensor(list)
+  local lists, out = {}, {}
+  for k, row in ipairs(history) do
+    for name, value in pairs(row) do
+      if not lists[name] then
+        lists[name] = {}
+        for i = 1, #history do lists[name][i] = 0 / 0 end
+      end
+      lists[name][k] = value
+    end
   end
+  for name, list in pairs(lists) do out[name] = T.tensor(list) end
   return out
 end
 
@@ -42,7 +46,7 @@ local function unpacked(columns)
   for name, column in pairs(columns or {}) do
     for k, value in ipairs(column:totable()) do
       out[k] = out[k] or {}
-      out[k][name] = value
+      if value == value then out[k][name] = value end
     end
   end
   return out
