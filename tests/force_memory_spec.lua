@@ -1,4 +1,5 @@
--- memory of rollouts with forces of the user's: none is kept where there is no way back, and the budget counts it.
+-- memory of rollouts: forces of the user's, of which none are kept where there is no way back and which the budget
+-- counts, and grids that grow.
 local cq = require "cq"
 local T = require "cq.tensor"
 local process = require "tests.process"
@@ -80,5 +81,36 @@ describe("a rollout with forces of the user's", function()
     assert.is_false((pcall(T.value_and_grad(cost), params)))
     broken = false
     assert.equal(value, last.state:positions():square():sum():item())
+  end)
+end)
+
+describe("a body that scatters", function()
+  it("is planned for with the largest grid that an earlier rollout had", function()
+    local robot = cq.Robot {
+      shape = cq.Shape.box { name = "all", size = { 0.25, 0.25 }, spacing = 1 / 32 },
+      material = cq.Material.neo_hookean { young = 1e-3, poisson = 0.3, density = 1 },
+    }
+    local world = cq.World { cells = { 64, 64 }, dx = 1 / 16, dt = 1e-2, substeps = 4, precision = "float64",
+      threads = 1, robot:at { 1.9, 1.9 } }
+    local x = world.robot.position
+    local away = world.robot:with { velocity = (x - x:mean(1)) * 60 }
+    local fields = { steps = 15, memory = "64 MiB", robot = away }
+    local function gradient(memory)
+      fields.memory = memory
+      local _, grads = T.value_and_grad(function(p)
+        fields.robot = away:with { young = p.young }
+        return world:rollout(fields).state:velocity("all")[1] * 1e6
+      end) { young = T.param(1e-3) }
+      return grads.young
+    end
+    local before = world:memory_plan { steps = 15, memory = "64 MiB" }
+    local plenty = gradient "64 MiB"
+    local after = world:memory_plan { steps = 15, memory = "64 MiB" }
+    assert.is_true(after.record_bytes > 1.3 * before.record_bytes)
+    local tight = math.floor(2.5 * after.record_bytes + 3 * after.slice_bytes)
+    gradient(tight)
+    local few = world:memory_plan { steps = 15, memory = tight }
+    assert.is_true(few.bytes <= tight and few.record_bytes == after.record_bytes)
+    assert.is_true(gradient(tight):equal(plenty))
   end)
 end)

@@ -14,7 +14,7 @@ describe("cq.Plan", function()
     mistake.says(words, "Plan topology: 650 iterations; 4 starts, 2 go on after binary.")
     mistake.says(words, "1. coarse gait: cells and steps twice as large, soft body, design.layout, design.pulses "
       .. "trained by Adam, relative epsilon 0.0001, rate 0.01, gradient decay auto, 60 iterations.")
-    mistake.says(words, "2. coarse soft: cells and steps twice as large, soft body, all trained by Adam, "
+    mistake.says(words, "2. coarse soft: cells and steps twice as large, soft body, all but a feedback trained by Adam, "
       .. "relative epsilon 0.0001, rate 0.01, gradient decay auto, passive weight 1, 150 iterations.")
     mistake.says(words, "6. pulses: extracted body, design.pulses trained by Adam, relative epsilon 0.0001, "
       .. "rate 0.03 to 0.003 (linear), clip median, gradient decay auto, 200 iterations.")
@@ -23,6 +23,18 @@ describe("cq.Plan", function()
     assert.equal("Plan training: 9 iterations.\n1. gait: duration 2, controller trained by the experiment's optimizer, "
       .. "constraints alone, until they are kept, until 40 iterations lower the loss by less than 1 %, 9 iterations.",
         words)
+  end)
+
+  it("says what its stages change of the experiment", function()
+    local words = tostring(cq.Plan { { name = "a", iterations = 1, reduce = "worst" },
+      { name = "b", iterations = 1, variants = false, recover = false,
+        optimizer = cq.Optimizer.adam { rate = 0.1, clip = 3 } },
+      { name = "c", iterations = 3, body = "extracted", variants = function() end,
+        stop = setmetatable({}, { __call = function() end }) } })
+    mistake.says(words, "all but a feedback trained by the experiment's optimizer, worst of the experiment's variants, 1 it")
+    mistake.says(words, "by Adam, clip 3, rate 0.1, its own simulation alone, without recovery from failed simulations, 1")
+    mistake.says(words, "extracted body, all but the body trained by the experiment's optimizer, mean of drawn variants, "
+      .. "until a function of the history ends it, 3 iterations.")
   end)
 
   it("gives its stages what it says of all", function()

@@ -46,6 +46,20 @@ describe("a stage of a plan", function()
     for k = 1, 4 do assert.equal(told[k].loss, later[k].loss) end
   end)
 
+  it("frees what worlds of stages before it kept for their rollouts", function()
+    local run, kept = experiment(), {}
+    local function count()
+      local entries = {}
+      for key, own in pairs(run.levels) do entries[key] = #own.world.pool.entries end
+      return entries
+    end
+    optimize(run, cq.Plan { optimizer = adam(), { name = "b", iterations = 1, level = { coarsen = 2 } },
+      { name = "c", iterations = 1 } }, "released", { on_iteration = function() kept[#kept + 1] = count() end })
+    assert.is_true(kept[1]["coarsen 2"] > 0)
+    assert.equal(0, kept[2]["coarsen 2"])
+    assert.is_true(kept[2]["coarsen 1"] > 0)
+  end)
+
   it("draws other starts anew whatever the first one has come to", function()
     local def = block { coarsen = 1 }
     def.trainable = { damping = { min = 0, max = 100, init = 1 } }

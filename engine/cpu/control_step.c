@@ -49,6 +49,7 @@ static void pull_cables(cq_scene *s, cq_worker *worker, const cq_slice *in, cons
 // or CQ_MEMORY.
 static cq_status reserve_grid_record(cq_scene *s, cq_step_record *record) {
   const int64_t wanted = s->arrangement->record_nodes;
+  if (s->widest < wanted) s->widest = wanted;
   if (record->grid_capacity >= wanted) return CQ_OK;
   cq_free(record->grid);
   cq_free(record->held);

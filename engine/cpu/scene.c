@@ -318,7 +318,8 @@ static int64_t arrangement_bytes(const cq_scene *s) {
 int64_t cq_scene_mark_bytes(const cq_scene *s) { return slice_bytes(s) + arrangement_bytes(s); }
 
 // The estimated bytes of the record of one control step of a scene, what its adjoint needs of each engine step. Assumes
-// that one step of ten sorts, which takes one more slice and arrangement, and that the grid grows by half.
+// that one step of ten sorts, which takes one more slice and arrangement, and that the grid grows by half, or as far as
+// it did in earlier rollouts.
 int64_t cq_scene_record_bytes(const cq_scene *s) {
   const cq_model *m = s->model;
   // of implicit steps what they solve for, and which contacts hold
@@ -326,8 +327,9 @@ int64_t cq_scene_record_bytes(const cq_scene *s) {
                 solved = (cq_is_implicit(m) ? 4 : cq_scene_node_reals(m)) * real + held,
                 nodes = solved * s->reference.node_count;
   if (!has_spatial(s)) return m->substeps * (slice_bytes(s) + nodes);
-  const int64_t grid = s->arrangement ? s->arrangement->record_nodes * (cq_scene_grid_reals(m) * real + held) : 0;
-  const int64_t step = slice_bytes(s) + nodes + grid + grid / 2 + cq_scene_mark_bytes(s) / 10;
+  const int64_t begun = s->arrangement ? s->arrangement->record_nodes : 0, grown = begun + begun / 2,
+                grid = (s->widest > grown ? s->widest : grown) * (cq_scene_grid_reals(m) * real + held);
+  const int64_t step = slice_bytes(s) + nodes + grid + cq_scene_mark_bytes(s) / 10;
   return m->substeps * step + (m->volume_share > 0 ? slice_bytes(s) : 0);
 }
 

@@ -146,6 +146,7 @@ typedef struct cq_scene {
   // the live state
   cq_slice *live;
   cq_arrangement *arrangement;
+  int64_t widest;                      // most nodes that a step's record has had
   double drift;                        // cells that the fastest particle has moved since the arrangement was made
   int64_t step;                        // engine steps made
   cq_health health;
@@ -272,7 +273,8 @@ void cq_scene_destroy(cq_scene *s);
 // The approximate bytes of a checkpoint of a scene, a slice and an arrangement.
 int64_t cq_scene_mark_bytes(const cq_scene *s);
 // The estimated bytes of the record of one control step of a scene, what its adjoint needs of each engine step. Assumes
-// that one step of ten sorts, which takes one more slice and arrangement, and that the grid grows by half.
+// that one step of ten sorts, which takes one more slice and arrangement, and that the grid grows by half, or as far as
+// it did in earlier rollouts.
 int64_t cq_scene_record_bytes(const cq_scene *s);
 // Makes the reference grids of a scene for undeformed positions {n, dim}, and allocates again all memory that depends
 // on them; the scene's states are released. CQ_OK, CQ_MEMORY, or an error of the layout.

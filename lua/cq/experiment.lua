@@ -19,7 +19,6 @@ local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local C = require("cq.base.engine").C
-local made = require "cq.base.made"
 local message = require "cq.base.message"
 local option = require "cq.option"
 local controllers = require "cq.controller"
@@ -27,6 +26,7 @@ local changed = require "cq.experiment.changed"
 local control_steps = require "cq.rollout.control_steps"
 local ensemble = require "cq.experiment.ensemble"
 local evaluate = require "cq.experiment.evaluate"
+local fixed = require "cq.experiment.fixed"
 local constrained = require "cq.experiment.constrained"
 local place = require "cq.base.place"
 local observers = require "cq.observer"
@@ -75,16 +75,6 @@ local spec = is.define("cq.Experiment", {
   contact = is.boolean { default = false },
   weight = is.one_of { "mass", "particle", "volume", optional = true },
 })
-
--- What stays as it was given.
-local FIXED = { "world", "robot", "duration", "steps", "observer", "controller", "objective", "constraints", "scenes",
-  "variants", "reduce", "trainable", "gradient", "weight" }
-
--- Raises an error if a script assigned one of these fields to an experiment.
-local function require_as_made(self)
-  made.require(self, "cq.Experiment",
-    "make another experiment with it, or give it to run:evaluate, where that has such a field")
-end
 
 -- The number of control steps of an experiment, from its steps or its duration. Errors: both are given, or neither.
 local function steps_of(def)
@@ -180,7 +170,7 @@ local function new(_, fields)
   ensemble.check(self, self.own_ensemble, nil, "cq.Experiment")
   self.ensemble = self.own_ensemble
   self.made_params = T.leaves.snapshot(self.params)
-  return made.remember(self, FIXED)
+  return fixed.remember(self)
 end
 
 -- ---- one evaluation -------------------------------------------------------------------------------------------------
@@ -258,7 +248,7 @@ local rollout_spec = is.define("run:rollout", changed.fields {
 ---@param policy? { observer: table?, controller: table? }    those of the experiment unless given
 ---@return { world: cq.World, fields: table, design: cq.Topology?, variables: table? }   variables: of the design, where void is left out
 function Experiment:rollout_def(params, changes, policy)
-  require_as_made(self)
+  fixed.require(self)
   local def = rollout_spec(changes or {})
   if self.scenes then return self:scene(1):rollout_def(params, changes, policy) end
   local world, robot = changed.place(self, def, params)
@@ -317,7 +307,7 @@ function Experiment:load(path) return require("cq.experiment.warm").load(self, p
 ---@return { loss: number?, best: number?, iterations: integer, solution: cq.Solution?, starts: table[]? } result
 ---  loss: of the last iteration, nil when there was none; starts: what each start of a tournament came to
 function Experiment:optimize(fields)
-  require_as_made(self)
+  fixed.require(self)
   return require("cq.experiment.optimize")(self, fields)
 end
 
@@ -334,7 +324,7 @@ end
 ---@param fields? run.evaluate.def
 ---@return cq.Evaluation
 function Experiment:evaluate(fields)
-  require_as_made(self)
+  fixed.require(self)
   return evaluate.run(self, fields)
 end
 

@@ -1,6 +1,7 @@
 -- levels: the experiments of a plan whose stages have other grids, steps or durations: one for each level that the
 -- experiment's function was given, and what is trained carried from one to another.
 local is = require "cq.base.schema"
+local fixed = require "cq.experiment.fixed"
 local option = require "cq.option"
 local text = require "cq.base.text"
 local words = require "cq.plan.words"
@@ -85,6 +86,16 @@ function levels.become(run, level)
     if name ~= "levels" and name ~= "base_optimizer" and name ~= "family" then run[name] = value end
   end
   run.extracted, run.body, run.levels = own.extracted, own.body, { [key] = run }
+  fixed.remember(run)
+end
+
+---Frees the memory that worlds of other levels keep for their next rollout.
+---@param run cq.Experiment      the user's
+---@param kept cq.Experiment     of the level that runs next
+function levels.release(run, kept)
+  for _, other in pairs(run.levels) do
+    if other.world ~= kept.world then other.world.pool:trim() end
+  end
 end
 
 ---Have the parameters changed since the experiment was made: by training, loading or the script?

@@ -226,6 +226,7 @@ end
 local function train(self, part, start)
   local stage, goes_on = self.plan.stages[part.stage], start.stage == part.stage
   local own = level_of(self, stage)
+  if not goes_on then levels.release(self.run, own) end
   own.run = self.folder
   restore_substeps(self, start)
   local from = not goes_on and beginning(self, start, stage) or nil

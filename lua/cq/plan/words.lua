@@ -23,7 +23,7 @@ end
 ---@return string
 function words.of_variants(given)
   if not given then return "none" end
-  if type(given) ~= "table" or getmetatable(given) then return "drawn" end
+  if type(given) ~= "table" or getmetatable(given) then return "drawn variants" end
   return #given > 0 and text.count(#given, "variant") or ("%s%s"):format(text.count(given.count or 8, "variant"),
     given.fixed and ", fixed" or "")
 end
@@ -68,6 +68,9 @@ local function optimizer_words(stage)
   if optimizer and optimizer.relative_epsilon then
     name = ("%s, relative epsilon %s"):format(name, words.of(optimizer.epsilon))
   end
+  if optimizer and optimizer.clip and not stage.options.clip then
+    name = ("%s, clip %s"):format(name, words.of(optimizer.clip))
+  end
   rate = rate or optimizer and (optimizer.rate_made or optimizer.rate)
   return rate and ("by %s, rate %s"):format(name, words.of(rate)) or "by " .. name
 end
@@ -98,7 +101,7 @@ end
 
 -- A stage's criterion to stop as a list of texts.
 local function stop_words(stop)
-  if type(stop) == "function" then return { "until a function of the history ends it" } end
+  if text.is_callable(stop) then return { "until a function of the history ends it" } end
   local list = {}
   if stop.below then list[#list + 1] = "until the loss is below " .. text.number(stop.below) end
   if stop.stalled then
@@ -108,20 +111,32 @@ local function stop_words(stop)
   return list
 end
 
+-- What a stage trains, as text.
+local function trained_words(stage, has_design)
+  if stage.train then return table.concat(stage.train, ", ") end
+  if not has_design then return "all" end
+  return stage.body == "extracted" and "all but the body" or "all but a feedback"
+end
+
+-- The variants of a stage as a list of texts, where they are not the experiment's.
+local function variant_words(stage)
+  if stage.variants == false then return { "its own simulation alone" } end
+  local reduce = stage.reduce and words.of(stage.reduce)
+  if stage.variants then return { ("%s of %s"):format(reduce or "mean", words.of_variants(stage.variants)) } end
+  return reduce and { reduce .. " of the experiment's variants" } or {}
+end
+
 -- A stage as a sentence of a methods section, for print(plan). number: of the stage; has_design: say which body it has.
 local function stage_words(number, stage, has_design)
   local list = level_words(stage.level)
   if has_design then list[#list + 1] = bodies[stage.body] end
-  local trained = stage.train and table.concat(stage.train, ", ") or stage.body == "extracted" and "pulses" or "all"
-  list[#list + 1] = ("%s trained %s"):format(trained, optimizer_words(stage))
+  list[#list + 1] = ("%s trained %s"):format(trained_words(stage, has_design), optimizer_words(stage))
   for _, word in ipairs(option_words(stage.options)) do list[#list + 1] = word end
   if stage.minimize == "violation" then list[#list + 1] = "constraints alone, until they are kept" end
-  if stage.variants then
-    local reduce = stage.reduce and words.of(stage.reduce) or "mean"
-    list[#list + 1] = ("%s of %s"):format(reduce, words.of_variants(stage.variants))
-  end
+  for _, word in ipairs(variant_words(stage)) do list[#list + 1] = word end
   if stage.initial == "last" then list[#list + 1] = "from the last iteration of the stage before" end
   for _, word in ipairs(stage.stop and stop_words(stage.stop) or {}) do list[#list + 1] = word end
+  if stage.recover == false then list[#list + 1] = "without recovery from failed simulations" end
   list[#list + 1] = text.count(stage.iterations, "iteration")
   return ("%d. %s: %s."):format(number, stage.name, table.concat(list, ", "))
 end
