@@ -161,6 +161,7 @@ describe("chambers by position", function()
       "chambers.split must be counts by axis, such as { x = 2, z = 2 }, got w = 2")
     says(sentence(cut, { split = { x = 40 } }), "has no particles")
     says(sentence(cut, { split = { x = 2 }, botom = 1 }), "unknown field botom (did you mean bottom?)")
+    says(sentence(cut, { all = function() return 0 end }), "shape:group \"all\": the function must give true or false, got 0")
   end)
 end)
 

@@ -225,6 +225,9 @@ learner:train { folder = cq.option("folder", "none") ~= "none" and cq.option("fo
     learner:train { on_update = function()
       first = first or { controller = learner:controller(), u = learner:controller():act(z) }
     end }
+    learner.updates = learner.updates + 1
+    assert.equal("learner:train: on_update must give true or false, got 0; in Lua every number is true, also 0: compare "
+      .. "it, as in value < 0", sentence(function() learner:train { on_update = function() return 0 end } end))
     assert.is_true(first.controller:act(z):equal(first.u))
     assert.is_false(learner:controller():act(z):equal(first.u))
     assert.equal("cq.Controller.mlp: mean and deviation have 2 observations, and there are 3",

@@ -53,6 +53,16 @@ describe("a robot", function()
     says(tostring(r), "2D, 32 particles")
   end)
 
+  it("has groups where a function gives true, and refuses one that gives a number", function()
+    local function top(f) return robot { groups = { top = f } } end
+    assert.equal(4, top(function(_, y) if y > 0.18 then return true end end):group("top").particle_count)
+    says(sentence(top, function(_, y) return y > 0.18 and 1 or 0 end),
+      "cq.Robot: groups.top: the function must give true or false, got 0 at (0.0125, 0.0125); in Lua every number is "
+        .. "true, also 0: compare it, as in value < 0")
+    says(sentence(top, function(_, y) return y > 0.18 and "yes" end), "must give true or false, got \"yes\" at (")
+    says(sentence(top, function(_, y) return y.height end), "cq.Robot: groups.top: the function failed at (0.0125, ")
+  end)
+
   it("has each particle once in groups that overlap, whatever their names", function()
     local r = robot { groups = { all = { "sole", "trunk", "foot", 1, 1 }, sole = { "zero", "foot" }, zero = { 1, 2 } } }
     assert.equal(32, r:group("all").particle_count)
@@ -64,6 +74,9 @@ describe("a robot", function()
     end
     says(sentence(function() robot { groups = { a = { "b" }, b = { "foot", "a" } } } end),
       "groups.a is a part of itself")
+    says(sentence(function() robot { groups = { a = { "foot", b = "trunk" } } } end),
+      "cq.Robot: groups.a: takes a list, whose entries have no names, got one with the name \"b\"")
+    says(sentence(function() state:center { "foot", other = "trunk" } end), "got one with the name \"other\"")
     world:close()
   end)
 
@@ -212,6 +225,10 @@ describe("actuators", function()
       "and at most 1000000, got 1000000000")
     says(refused { { force = function() end, particles = { 99 }, signals = 0 } },
       "particles are whole numbers from 1 to 32")
+    for path, name in pairs { [{ "foot", "trunk", back = "foot" }] = "back", [{ "foot", [0] = "trunk" }] = "0" } do
+      says(sentence(cq.Actuator.cable, { path = path, stiffness = 1 }), "cq.Actuator.cable: path: takes a list")
+      says(sentence(cq.Actuator.cable, { path = path, stiffness = 1 }), name)
+    end
   end)
 end)
 

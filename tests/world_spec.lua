@@ -197,6 +197,10 @@ describe("mistakes in a world", function()
     local press = cq.Actuator.pressure { groups = { "foot" }, axis = "y", max = 2 }
     says(sentence(scene.robot, { actuators = { nil, press } }),
       "cq.Robot: actuators: entry 1 is nil, and entry 2 follows")
+    for _, given in ipairs { { press = press }, { press, left = press } } do
+      says(sentence(scene.robot, { actuators = given }),
+        "cq.Robot: actuators: takes a list, whose entries have no names, got one with the name ")
+    end
     says(sentence(world, { cells = { 24, 24, 24 }, walls = {} }), "robot is 2D, the world is 3D by its cells")
     local ball = cq.Boundary.sphere { center = { 0, 0, 0 }, radius = 1 }
     says(sentence(world, { walls = ball }), "wall 1 (sphere) is 3D by its point, the world is 2D")

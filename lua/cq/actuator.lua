@@ -247,6 +247,7 @@ local cable = is.define("cq.Actuator.cable", {
 ---@return cq.Actuator
 function actuator.cable(fields)
   local self = cable(fields)
+  is.require_list(self.path, "cq.Actuator.cable: path")
   if #self.path < 2 then
     is.fail("cq.Actuator.cable: path has %s; a cable needs 2 or more, in order", text.count(#self.path, "point"))
   end
@@ -287,6 +288,7 @@ function actuator.follower_pressure(fields)
   local self = follower(fields)
   local given = self.surface
   local named = type(given) == "string" or type(given[1]) == "string"
+  if type(given[1]) == "string" then is.require_list(given, "cq.Actuator.follower_pressure: surface") end
   if not named and (given.inside == nil) == (given.particles == nil) then
     is.fail("cq.Actuator.follower_pressure: surface must have either inside = a place in a cavity, or particles, area and normal%s; or be the name of walls",
       given.inside and ", not both" or "")

@@ -24,6 +24,7 @@ local actuators = require "cq.actuator"
 local cables = require "cq.actuator.cable"
 local constants = require "cq.robot.constants"
 local field = require "cq.base.field"
+local predicates = require "cq.base.predicate"
 local hydrostatic = require "cq.robot.hydrostatic"
 local selection = require "cq.robot.selection"
 local stretched = require "cq.robot.stretched"
@@ -150,6 +151,7 @@ function Robot:select(which, what)
     is.fail("%s: takes a group name, a list of names, or a list of particle numbers, got %s", what,
       text.describe(which))
   end
+  is.require_list(which, what)
   local list, taken = {}, {}
   -- Adds a particle that is not in the list yet.
   local function add(number)
@@ -166,14 +168,12 @@ function Robot:select(which, what)
   return selection.index_of(list)
 end
 
--- The numbers, from 1, of those particles for which the user's function predicate(x, y, z) is true.
-local function where(self, predicate)
+-- The numbers, from 1, of those particles for which inside(x, y, z) is true.
+local function where(self, inside)
   local x, dim, list = self.position:data(), self.dim, {}
   for p = 0, self.particle_count - 1 do
-    local inside
-    if dim == 2 then inside = predicate(x[p * 2], x[p * 2 + 1])
-    else inside = predicate(x[p * 3], x[p * 3 + 1], x[p * 3 + 2]) end
-    if inside then list[#list + 1] = p + 1 end
+    local at = x + p * dim
+    if inside(at[0], at[1], dim == 3 and at[2] or nil) then list[#list + 1] = p + 1 end
   end
   return list
 end
@@ -197,7 +197,7 @@ local function user_groups(self, given)
     begun[name] = "begun"
     local entry, list = given[name], {}
     if text.is_callable(entry) then
-      list = where(self, entry)
+      list = where(self, predicates.of_place(("cq.Robot: groups.%s"):format(name), entry))
     else
       for _, part in ipairs(type(entry) == "table" and entry or { entry }) do
         if given[part] ~= nil and not self.group_table[part] then add(part) end
@@ -276,7 +276,7 @@ local function set_actuators(self, given)
   self.signals, self.stresses, self.forces, self.cables, self.surfaces = {}, {}, {}, {}, {}
   self.weight_columns = 0
   if given and (text.is_instance(given, "cq.Actuator") or actuators.is_force(given)) then given = { given } end
-  if given then is.require_whole(given, "cq.Robot: actuators") end
+  if given then is.require_list(given, "cq.Robot: actuators") end
   for position, actuator in ipairs(given or {}) do
     bind(self, actuators.check(actuator, "cq.Robot", position), position)
   end

@@ -356,6 +356,19 @@ function schema.require_whole(list, what)
   if k <= last then schema.fail("%s: entry %d is nil, and entry %s follows", what, k, text.number(last)) end
 end
 
+---Raises an error if a table of a user that is read as a list is none: it has a name, or a nil between its entries, which
+---would be left out.
+---@param list table
+---@param what string        whose it is, for the error
+function schema.require_list(list, what)
+  schema.require_whole(list, what)
+  for key in pairs(list) do
+    if type(key) ~= "number" or key < 1 or key % 1 ~= 0 then
+      schema.fail("%s: takes a list, whose entries have no names, got one with the name %s", what, text.describe(key))
+    end
+  end
+end
+
 -- A list as a copy, and lists in it too, so that what their owner does to them later has no effect; another value as it
 -- is.
 local function copied(value)

@@ -82,6 +82,7 @@ function ensemble.of(variants, reduce, what)
   elseif #variants > MOST then
     is.fail("%s: variants may be at most %d, got %d", what, MOST, #variants)
   else
+    is.require_list(variants, what .. ": variants")
     out = { each = function(_, k) return variants[k] end, count = #variants, fixed = true, listed = true }
   end
   out.reduce = check_reduce(reduce == nil and "mean" or reduce, what)

@@ -13,6 +13,7 @@ local levels = require "cq.experiment.levels"
 local numbers = require "cq.experiment.numbers"
 local options = require "cq.experiment.options"
 local passive = require "cq.experiment.passive"
+local predicates = require "cq.base.predicate"
 local recover = require "cq.experiment.recover"
 local scenes = require "cq.experiment.scenes"
 local signature_of = require "cq.experiment.signature"
@@ -173,9 +174,7 @@ local function is_over(self)
   local stop, history = self.stage.stop, self.history
   if not stop or #history == 0 then return false end
   if text.is_callable(stop) then
-    local over = stop(history)
-    if over == nil or type(over) == "boolean" then return over == true end
-    is.fail("run:optimize: stage %q: stop must give true or false, got %s", self.stage.name, text.describe(over))
+    return predicates.read(stop(history), ("run:optimize: stage %q: stop"):format(self.stage.name))
   end
   if stop.below and measure(self, history[#history]) < stop.below then return true end
   local before = #history - (stop.stalled or math.huge)

@@ -16,6 +16,7 @@ local network = require "cq.learn.network"
 local normalizer = require "cq.learn.normalizer"
 local option = require "cq.option"
 local message = require "cq.base.message"
+local predicates = require "cq.base.predicate"
 local random = require "cq.random"
 local saved_runs = require "cq.saved.run"
 local signature = require "cq.run.signature"
@@ -324,7 +325,7 @@ local function one_update(self, def, run)
     run:record(recorded)
     run:checkpoint(self.updates_made, self.params, self:state())
   end
-  return def.on_update and def.on_update(row, self)
+  return def.on_update and predicates.read(def.on_update(row, self), "learner:train: on_update")
 end
 
 -- The error of an update, with what to do where a loss or a gradient is not finite.

@@ -249,6 +249,7 @@ local function key_of(world, which, what)
     return ("group %d %s"):format(selection.robot(world, which.robot, what).first, which.name)
   end
   if type(which) ~= "table" or getmetatable(which) then refuse(which, what) end
+  is.require_list(which, what)
   local parts = {}
   for k, entry in ipairs(which) do
     parts[k] = type(entry) == "number" and ("%.17g"):format(entry) or key_of(world, entry, what)

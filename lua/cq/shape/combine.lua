@@ -2,6 +2,7 @@
 -- inside the first are left out, so nothing is filled twice.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
+local predicates = require "cq.base.predicate"
 local text = require "cq.base.text"
 local class = require "cq.shape.class"
 local cloud = require "cq.shape.cloud"
@@ -239,22 +240,15 @@ end
 
 -- ---- predicates and names -------------------------------------------------------------------------------------------
 
--- Wraps a user's function of coordinates: it gives true or false, and its errors name the point.
-local function guarded(what, predicate)
-  return function(x, y, z)
-    local fine, result = pcall(predicate, x, y, z)
-    if fine then return result and true or false end
-    local point = z and ("(%g, %g, %g)"):format(x, y, z) or ("(%g, %g)"):format(x, y)
-    is.fail("%s: the function failed at %s: %s", what, point, tostring(result))
-  end
-end
-
----The part of the shape where a function of the coordinates is true.
+---The part of the shape where a function of the coordinates is true, as where a signed distance is below 0:
+---
+---  box:where(function(x, y) return sdf(x, y) < 0 end)
+---Errors, here and for groups: a function that fails, or that gives a number.
 ---@param predicate fun(x: number, y: number, z: number?): boolean
 ---@return cq.Shape
 function Shape:where(predicate)
   is.argument("shape:where", "predicate", is.callable(), predicate)
-  local keep, own = guarded("shape:where", predicate), self.inside
+  local keep, own = predicates.of_place("shape:where", predicate), self.inside
   return part_of("where", self, function(x, y, z) return own(x, y, z) and keep(x, y, z) end, keep)
 end
 
@@ -283,7 +277,7 @@ end
 function Shape:group(name, predicate)
   is.argument("shape:group", "name", is.string(), name)
   is.argument("shape:group", "predicate", is.callable(), predicate)
-  local member = guarded(("shape:group \"%s\""):format(name), predicate)
+  local member = predicates.of_place(("shape:group \"%s\""):format(name), predicate)
   return same(self, { fill = function(spacing)
     local out, found = self.fill(spacing), {}
     for p = 1, out.count do
