@@ -198,6 +198,8 @@ describe("preparing a controller", function()
       return sentence(function() cq.Controller.linear(own or {}):prepare(world, what) end)
     end
     assert.equal("the observer must give a tensor, got nil (in the observer)", sentence_of(function() end))
+    assert.equal("controller:prepare: world must be a cq.World, got a cq.Observer",
+      sentence(function() cq.Controller.linear({}):prepare(cq.Observer.centroid { groups = { "foot" } }, world) end))
     assert.equal("cq.Controller.linear: init.b1 must have the shape {2}, got {3} (in the controller)",
       sentence_of(sees, { init = { b1 = { 1, 2, 3 } } }))
     local starts = { start = function() error("lost", 0) end, observe = function() return 1 end }

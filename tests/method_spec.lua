@@ -26,6 +26,19 @@ describe("a dot in the place of a colon", function()
     for name, f in pairs(of) do says(sentence(f), told:format(name, name)) end
   end)
 
+  it("is what constructors are called with, and a colon is told", function()
+    local count = 0
+    for name in pairs(require("cq.base.schema").registry) do
+      local family, member = name:match "^cq%.(%u%w+)%.([%w_]+)$"
+      if family and type(rawget(cq[family], member)) == "function" then
+        count = count + 1
+        assert.equal(("%s: a constructor is called with a dot, %s { ... }, not with a colon"):format(name, name),
+          sentence(cq[family][member], cq[family], {}))
+      end
+    end
+    assert(count > 40, count)
+  end)
+
   it("is told of all methods of an experiment, and of another object", function()
     local world = scene.world(scene.robot())
     for name, f in pairs(cq.Experiment.class) do

@@ -88,6 +88,26 @@ describe("round and straight shapes", function()
     end)
   end
 
+  it("do not know the area of a polygon that crosses itself, and fill it where inside and outside alternate", function()
+    -- two triangles that meet in the middle of the square, traversed in opposite directions
+    local bow = Shape.polygon { points = { { 0, 0 }, { 1, 1 }, { 1, 0 }, { 0, 1 } } }
+    local sample = bow:sample { spacing = 0.02 }
+    assert.is_nil(bow.exact)
+    near(0.5, sample.volume_total, 0.02)
+    assert.is_nil(tostring(sample):find("exact", 1, true))
+    -- a star of five points in one line, and its outline, which only touches itself
+    local star, outline = {}, {}
+    for k = 0, 4 do
+      star[k + 1] = { math.cos(0.8 * math.pi * k), math.sin(0.8 * math.pi * k) }
+      for j, r in ipairs { 1, 0.4 } do
+        local angle = (2 * k + j - 1) * math.pi / 5
+        outline[2 * k + j] = { r * math.cos(angle), r * math.sin(angle) }
+      end
+    end
+    assert.is_nil(Shape.polygon({ points = star }).exact)
+    near(2 * math.sin(math.pi / 5), Shape.polygon({ points = outline }).exact)
+  end)
+
   it("know the volume of a ball, an ellipsoid and a capsule in space", function()
     local ball = Shape.sphere { radius = 0.5 }:sample { spacing = 0.025 }
     near(math.pi / 6, ball.volume_exact)

@@ -127,12 +127,13 @@ function Controller:with(params)
 end
 
 ---Makes the parameters, for the observations of this observer in this world, and keeps them in the controller; where it
----has some already, gives those.
+---has some already, gives those. Errors: no world.
 ---@param world cq.World      that it will act in: it says how many signals there are
 ---@param observer? any       whose observations it will be given
 ---@param robot? cq.Robot     a variant to run in the place of the world's own robot, where that one cannot be simulated
 ---@return table<string, cq.Tensor> params
 function Controller:prepare(world, observer, robot)
+  is.argument("controller:prepare", "world", is.instance "cq.World", world)
   if not self.params then world:ask { controller = self, observer = observer, robot = robot } end
   return self.params
 end
@@ -341,7 +342,7 @@ local open_loop = is.define("cq.Controller.open_loop", {
 ---@return cq.Controller
 function controller.open_loop(given)
   local hold = 1
-  if type(given) == "table" and not T.is_tensor(given) and given[1] == nil then
+  if type(given) == "table" and not T.is_tensor(given) and rawget(given, 1) == nil then
     local self = open_loop(given)
     if (self.u == nil) == (self.steps == nil) then
       is.fail("cq.Controller.open_loop: give either steps or u%s", self.u and ", not both" or "")

@@ -378,9 +378,18 @@ local function copied(value)
   return out
 end
 
+-- Is this table the family of a constructor, as cq.Shape is of cq.Shape.box? It is what a call with a colon gives first.
+local function is_family(given, name)
+  local member = name:match "^cq%.%w+%.([%w_]+)$"
+  return member ~= nil and type(given) == "table" and text.is_callable(rawget(given, member))
+end
+
 -- Checks a user's table: returns a copy with defaults, and with copies of its lists. Errors: no table; an unknown
 -- field; a wrong or a missing value; a nil between positional entries.
 function Schema:__call(given)
+  if is_family(given, self.name) then
+    schema.fail("%s: a constructor is called with a dot, %s { ... }, not with a colon", self.name, self.name)
+  end
   if type(given) ~= "table" or text.class_of(given) then
     schema.fail("%s: takes one table of named fields, got %s", self.name, text.describe(given))
   end

@@ -248,10 +248,39 @@ end
 
 local polygon = is.define("cq.Shape.polygon", with_common { points = is.list(is.vector { size = 2 }, { min = 3 }) })
 
+-- Is the point c to the left of the line from a to b (positive), to its right, or on it (0)? Twice the signed area of
+-- the triangle.
+local function side(a, b, c) return (b[1] - a[1]) * (c[2] - a[2]) - (b[2] - a[2]) * (c[1] - a[1]) end
+
+-- Do two edges of the polygon through points, from point i and from point j to the next, cross between their ends?
+local function cross(points, i, j)
+  local a, b, c, d = points[i], points[i % #points + 1], points[j], points[j % #points + 1]
+  return side(a, b, c) * side(a, b, d) < 0 and side(c, d, a) * side(c, d, b) < 0
+end
+
+-- Does the polygon through points cross itself? Only edges whose extents along x overlap are compared.
+local function crosses_itself(points)
+  local n, order, left, right = #points, {}, {}, {}
+  for i = 1, n do
+    local x, next_x = points[i][1], points[i % n + 1][1]
+    order[i], left[i], right[i] = i, math.min(x, next_x), math.max(x, next_x)
+  end
+  table.sort(order, function(i, j) return left[i] < left[j] end)
+  for k, i in ipairs(order) do
+    for l = k + 1, n do
+      local j = order[l]
+      if left[j] > right[i] then break end
+      if cross(points, i, j) then return true end
+    end
+  end
+  return false
+end
+
 ---@class cq.Shape.polygon.def : cq.Shape.part.def
 ---@field points number[][]   {n, 2} its corners in their order, three at least [length]
 
----A polygon (2D) through points; where it crosses itself, inside and outside alternate. Errors: all points on one line.
+---A polygon (2D) through points; where it crosses itself, inside and outside alternate, and its exact area is not known.
+---Errors: all points on one line.
 ---@param fields cq.Shape.polygon.def
 ---@return cq.Shape
 function primitive.polygon(fields)
@@ -264,7 +293,8 @@ function primitive.polygon(fields)
     for d = 1, 2 do lower[d], upper[d] = math.min(lower[d], p[d]), math.max(upper[d], p[d]) end
   end
   if upper[1] == lower[1] or upper[2] == lower[2] then is.fail("cq.Shape.polygon: all points lie on one line") end
-  return primitive.new("polygon", self, lower, upper, math.abs(twice) / 2, function(x, y)
+  local exact = not crosses_itself(points) and math.abs(twice) / 2 or nil
+  return primitive.new("polygon", self, lower, upper, exact, function(x, y)
     local odd, a = false, points[n]
     for i = 1, n do
       local b = points[i]
