@@ -164,6 +164,21 @@ describe("run:optimize with a plan", function()
       "start 2 begins with the values of start 1: nothing in the script is drawn by --seed")
   end)
 
+  it("tells of a problem that makes nothing of its level", function()
+    local messages, told = require "cq.base.message", {}
+    local warn = messages.warn
+    messages.warn = function(format, ...) told[#told + 1] = format:format(...) end
+    local plan = cq.Plan { optimizer = adam(), { name = "coarse", iterations = 1, level = { coarsen = 2 } },
+      { name = "fine", iterations = 1 } }
+    optimize(cq.Experiment(function() return block { coarsen = 1 } end), plan, "ignored")
+    assert.same({ "cq.Experiment: the function of a level gives cells of dx = 0.04 for coarsen = 2 as for coarsen = 1, so "
+      .. "that its stages simulate no coarser grid; multiply dx, dt and spacing by level.coarsen, and divide cells by "
+      .. "it" }, told)
+    optimize(experiment(), plan, "followed")
+    messages.warn = warn
+    assert.equal(1, #told)
+  end)
+
   it("tells on_iteration the iteration of the history, and the stage", function()
     local run, told, rows = experiment(), {}, {}
     optimize(run, cq.Plan { optimizer = adam(), starts = { count = 2, keep = 1, at = "a" },

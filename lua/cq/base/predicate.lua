@@ -19,8 +19,8 @@ function predicate.read(result, what, where)
     type(result) == "number" and OF_NUMBERS or "")
 end
 
----A user's function of coordinates as one that gives true or false. Errors, which name the point: those of the function;
----it gives anything but true, false or nil.
+---A user's function of coordinates as one that gives true or false. Errors, which name the point: those of the
+---function; it gives anything but true, false or nil.
 ---@param what string        for errors: where the function was given
 ---@param f fun(x: number, y: number, z: number?): boolean?
 ---@return fun(x: number, y: number, z: number?): boolean

@@ -356,8 +356,8 @@ function schema.require_whole(list, what)
   if k <= last then schema.fail("%s: entry %d is nil, and entry %s follows", what, k, text.number(last)) end
 end
 
----Raises an error if a table of a user that is read as a list is none: it has a name, or a nil between its entries, which
----would be left out.
+---Raises an error if a table of a user that is read as a list is none: it has names, or a nil between its entries, and
+---they would be left out.
 ---@param list table
 ---@param what string        whose it is, for the error
 function schema.require_list(list, what)
@@ -378,7 +378,7 @@ local function copied(value)
   return out
 end
 
--- Is this table the family of a constructor, as cq.Shape is of cq.Shape.box? It is what a call with a colon gives first.
+-- Is this table the family of a constructor, as cq.Shape is of cq.Shape.box? A call with a colon gives it first.
 local function is_family(given, name)
   local member = name:match "^cq%.%w+%.([%w_]+)$"
   return member ~= nil and type(given) == "table" and text.is_callable(rawget(given, member))

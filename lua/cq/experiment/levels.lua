@@ -2,6 +2,7 @@
 -- experiment's function was given, and what is trained carried from one to another.
 local is = require "cq.base.schema"
 local fixed = require "cq.experiment.fixed"
+local message = require "cq.base.message"
 local option = require "cq.option"
 local text = require "cq.base.text"
 local words = require "cq.plan.words"
@@ -33,6 +34,15 @@ function levels.define(problem, level)
   return def
 end
 
+-- Warns of a level whose cells are as large as those of coarsen = 1, so that its stages train at full size.
+-- fine: the experiment of coarsen = 1, if it is there; own: that of the level.
+local function tell_unused(fine, own, level)
+  local dx = fine and fine.world.dx
+  if not dx or whole(level).coarsen == 1 or math.abs(own.world.dx - dx) > 1e-9 * dx then return end
+  message.warn("cq.Experiment: the function of a level gives cells of dx = %s for coarsen = %s as for coarsen = 1, so that its stages simulate no coarser grid; multiply dx, dt and spacing by level.coarsen, and divide cells by it",
+    text.number(dx), words.of(level.coarsen))
+end
+
 ---The experiment of a level, created at the first call and kept in run.levels. Errors: a level, where the experiment
 ---was not made by a function.
 ---@param run cq.Experiment      the user's
@@ -49,6 +59,7 @@ function levels.of(run, level)
     run.levels[key] = require "cq.experiment"(levels.define(run.problem, level))
     run.levels[key].optimizer = run.levels[key].optimizer or run.optimizer
     run.levels[key].family, run.levels[key].level = run, level
+    tell_unused(run.levels[words.of(whole {})], run.levels[key], level)
   end
   return run.levels[key]
 end

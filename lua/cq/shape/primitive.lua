@@ -279,7 +279,7 @@ end
 ---@class cq.Shape.polygon.def : cq.Shape.part.def
 ---@field points number[][]   {n, 2} its corners in their order, three at least [length]
 
----A polygon (2D) through points; where it crosses itself, inside and outside alternate, and its exact area is not known.
+---A polygon (2D) through points; where it crosses itself, inside and outside alternate, and its exact area is unknown.
 ---Errors: all points on one line.
 ---@param fields cq.Shape.polygon.def
 ---@return cq.Shape
