@@ -183,6 +183,60 @@ describe("a world", function()
   end)
 end)
 
+describe("a world tells", function()
+  local told, warn
+
+  before_each(function()
+    told, warn = {}, messages.warn
+    messages.warn = function(format, ...) told[#told + 1] = format:format(...) end
+  end)
+  after_each(function() messages.warn = warn end)
+
+  local solid = cq.Material.neo_hookean { young = 10, poisson = 0.3 }
+  local function body(shape, material, name)
+    return cq.Robot { name = name, shape = shape, material = material or solid }
+  end
+  local function block(spacing) return cq.Shape.box { size = { 0.4, 0.4 }, spacing = spacing } end
+  local function placed(...)
+    told = {}
+    cq.World { cells = { 20, 20 }, dx = 0.05, dt = 1e-3, substeps = "auto", ... }:close()
+    return told
+  end
+
+  it("of a body that tears, as its particles are more than a cell apart", function()
+    local fine, coarse = body(block(0.05)):at { 0.3, 0.3 }, body(block(0.08)):at { 0.3, 0.3 }
+    assert.same({}, placed(fine))
+    assert.same({ "cq.World: particles of robot are about 0.08 apart, 1.6 cells of 0.05: a body tears where that is more "
+      .. "than one; take more particles (spacing = dx / 2) or larger cells" }, placed(coarse))
+    -- its upper part is held, and the lower one falls off
+    local function drop(spacing)
+      local robot = cq.Robot { shape = block(spacing), material = solid, pins = "top",
+        groups = { top = function(_, y) return y > 0.3 end, low = function(_, y) return y < 0.1 end } }
+      local place = cq.World { cells = { 20, 20 }, dx = 0.05, dt = 1e-2, substeps = "auto", gravity = { 0, -1 },
+        robot:at { 0.3, 0.5 } }
+      local before, after = place:rollout { steps = 0 }.state, place:rollout { steps = 60 }.state
+      return before:center("low"):get(2) - after:center("low"):get(2)
+    end
+    assert(drop(0.05) < 0.01 and drop(0.08) > 0.05, drop(0.05) .. " " .. drop(0.08))
+    -- grains and liquids part, and one particle does not
+    assert.same({}, placed(body(block(0.08), cq.Material.fluid { bulk = 10 }):at { 0.3, 0.3 }))
+    assert.same({}, placed(body(cq.Shape.box { size = { 0.4, 0.4 }, count = { 1, 1 } }):at { 0.3, 0.3 }))
+  end)
+
+  it("of robots that stand in each other, and not of such as touch", function()
+    local disc = cq.Shape.disc { at = { 0.21, 0.2 }, radius = 0.12, spacing = 0.021 }
+    local whole = block(0.025)
+    assert.same({}, placed(body(whole - disc):at { 0.3, 0.3 }, body(disc):at { 0.3, 0.3 }))
+    assert.same({}, placed(body(whole):at { 0.1, 0.3 }, body(whole):at { 0.5, 0.31 }))
+    local cut = placed(body(whole):at { 0.3, 0.3 }, body(disc, cq.Material.fluid { bulk = 10 }, "drop"):at { 0.3, 0.3 })
+    assert.equal(1, #cut)
+    says(cut[1], "cq.World: robot 2 (drop) stands in robot 1 (robot), with about ", " % of the smaller one: masses and "
+      .. "stresses of both add up there; move one with robot:at, or leave it out of the other's shape (shape - other)")
+    says(placed(body(whole):at { 0.3, 0.3 }, body(whole):at { 0.3, 0.3 })[1], "with about 100 % of")
+    says(placed(body(whole):at { 0.2, 0.3 }, body(whole):at { 0.5, 0.31 })[1], "robot 2 (robot) stands in robot 1")
+  end)
+end)
+
 describe("mistakes in a world", function()
   it("in its fields", function()
     says(sentence(world, { cell = { 1, 1 } }), "unknown field cell (did you mean cells?)")

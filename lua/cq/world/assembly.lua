@@ -5,13 +5,17 @@ local text = require "cq.base.text"
 local T = require "cq.tensor"
 local engine = require "cq.base.engine"
 local field = require "cq.base.field"
+local loose_of = require "cq.robot.loose"
 local message = require "cq.base.message"
 local cables = require "cq.actuator.cable"
+local overlap = require "cq.world.overlap"
 local surfaces = require "cq.actuator.surface"
 local values = require "cq.robot.values"
 local C = engine.C
 
 local assembly = {}
+
+local ON_WORLD_GRID = -1         -- a body of cq_world_def
 
 ---Name of a group that a robot's particle belongs to, the smallest one.
 ---@param robot cq.Robot
@@ -124,6 +128,36 @@ local function warn_of_thin(walls, domain)
     if not wall:holds_node(domain) then
       message.warn("cq.World: wall %d (%s) has no node of the grid in its solid, so bodies pass through it; make it thicker than a cell, %s",
         w, wall.family, text.number(domain.dx))
+    end
+  end
+end
+
+-- Warns of solid bodies on the grid of the world whose particles are, on average, more than a cell apart: neighbours
+-- then share few nodes, so that the body falls apart without any stress.
+local function warn_of_sparse(robots, of_body, domain)
+  for _, robot in ipairs(robots) do
+    local spacing = robot.volume:mean():item() ^ (1 / domain.dim)
+    local is_body = robot.particle_count > 1 and loose_of(robot) ~= true
+    if is_body and of_body[robot.first] == ON_WORLD_GRID and spacing > 1.005 * domain.dx then
+      message.warn("cq.World: particles of %s are about %s apart, %s cells of %s: a body tears where that is more than one; take more particles (spacing = dx / 2) or larger cells",
+        robot.name, ("%.3g"):format(spacing), ("%.3g"):format(spacing / domain.dx), text.number(domain.dx))
+    end
+  end
+end
+
+local OVERLAP = 0.1              -- of the smaller robot: what is less may be a seam
+
+-- Warns of two robots on the grid of the world that stand in each other.
+local function warn_of_overlap(robots, of_body)
+  for k, robot in ipairs(robots) do
+    for j = 1, of_body[robot.first] == ON_WORLD_GRID and k - 1 or 0 do
+      local other = robots[j]
+      local least = math.min(robot.volume:sum():item(), other.volume:sum():item())
+      local share = of_body[other.first] == ON_WORLD_GRID and overlap(robot, other) / least or 0
+      if share >= OVERLAP then
+        message.warn("cq.World: robot %d (%s) stands in robot %d (%s), with about %.0f %% of the smaller one: masses and stresses of both add up there; move one with robot:at, or leave it out of the other's shape (shape - other)",
+          k, robot.name, j, other.name, 100 * math.min(share, 1))
+      end
     end
   end
 end
@@ -324,8 +358,6 @@ local function fill_forces(def, robots, arrays)
   return layout
 end
 
-local ON_WORLD_GRID = -1         -- a body of cq_world_def
-
 -- Sets the bodies of the engine's def: each robot whose steps are total Lagrangian, of itself or of the world, is a
 -- body with a grid of its own. Returns which steps the world then has, those of all robots or "by robot", and the names
 -- of the bodies.
@@ -372,6 +404,8 @@ function assembly.fill(def, robots, walls, domain)
   warn_of_units(def, base)
   layout.formulation, layout.bodies = fill_bodies(def, robots, arrays)
   if layout.formulation ~= "total_lagrangian" then warn_of_thin(walls, domain) end
+  warn_of_sparse(robots, arrays.body, domain)
+  warn_of_overlap(robots, arrays.body)
   def.wall_count, def.walls = #walls, arrays.walls
   fill_materials(def, robots, arrays)
   layout.pin_count, layout.pin_groups = fill_pins(def, robots, arrays)
