@@ -98,6 +98,13 @@ describe("cq.csv", function()
     file "a,b\n1,2\n"
     local script = process.write(folder .. "/script.lua", 'print(require("cq").csv("a.csv").b:item())')
     assert.equal("2\n", process.cqlua({ script }, { before = "cd / &&" }).out)
+    local own = process.write(folder .. "/own.lua", [[local cq = require "cq"
+      print(#cq.csv("scenes/assets/bar_swing.csv"):names() > 0)
+      print(cq.Shape.mesh { path = "scenes/assets/creature.stl" }.dim)
+      cq.csv "scenes/assets/none.csv"]])
+    local result = process.cqlua({ own }, { before = "cd / &&" })
+    assert.equal("true\n3\n", result.out)
+    says(result.err, "cannot read 'scenes/assets/none.csv'")
   end)
 
   it("writes what it reads, to the last digit, and no half of a file", function()

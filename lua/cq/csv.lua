@@ -224,8 +224,8 @@ end
 ---Reads a file of columns of numbers: names in its first line, with a unit in brackets or without, then a line for each
 ---row. Commas, semicolons or tabs stand between values. Quotes around them, a byte order mark, empty lines and lines
 ---that begin with # are read over, and a line may end as Windows ends it. A path is taken from the working directory,
----or else from the script's folder. A column with texts in it is only told when it is asked for. Errors, with the line:
----more or fewer values than columns, a file without a line of names or without rows.
+---else the script's folder, else cqlua's. A column with texts in it is only told when it is asked for. Errors, with the
+---line: more or fewer values than columns, a file without a line of names or without rows.
 ---
 ---  cq.csv.save("/tmp/finger.csv", { { "time [s]", { 0.1, 0.2 } }, { "tip [mm]", { 3, 4 } } })
 ---  local measured = cq.csv "/tmp/finger.csv"

@@ -1,4 +1,5 @@
--- locate: files that are named beside a script.
+-- locate: files that are named beside a script, or that come with cqlua.
+local host = require "cq.host"
 local is = require "cq.base.schema"
 
 -- Can a file of this path be read?
@@ -8,7 +9,8 @@ local function exists(path)
   return file ~= nil
 end
 
----A path as it stands, if there is such a file; else beside the user's script, if it is there; else as it stands.
+---A path as it stands, if there is such a file; else beside the user's script, if it is there; else in the folder of
+---cqlua, as scenes/assets/creature.stl, where require finds scenes.walker2d; else as it stands.
 ---@param path string
 ---@return string
 return function(path)
@@ -19,5 +21,6 @@ return function(path)
     local folder = not is.is_library(info) and info.source:match "^@(.*[/\\])"
     if folder and exists(folder .. path) then return folder .. path end
   end
-  return path
+  local own = host.root .. "/" .. path
+  return exists(own) and own or path
 end

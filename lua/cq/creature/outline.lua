@@ -74,7 +74,7 @@ local function spacing_of(def, shape) return def.spacing or lattice.spacing(shap
 -- ---- meshes ---------------------------------------------------------------------------------------------------------
 
 ---@class cq.Creature.from_mesh.def : cq.Creature.outline.def
----@field path string            .stl or .obj of one closed surface, from the working directory or else from the script's folder
+---@field path string            .stl or .obj of one closed surface, from the working directory, else the script's folder, else cqlua's
 ---@field length number          of the longest side of the box that holds it [length]
 ---@field up? "y"|"z"            which axis of the file points up; x is forward
 ---@field chambers? cq.Creature.chambers.def|table<string, fun(x: number, y: number, z: number): boolean>   the quadrants of the bottom quarter
@@ -108,7 +108,7 @@ end
 -- ---- images ---------------------------------------------------------------------------------------------------------
 
 ---@class cq.Creature.from_image.def : cq.Creature.outline.def
----@field path string            a PNG file, from the working directory or else from the script's folder
+---@field path string            a PNG file, from the working directory, else the script's folder, else cqlua's
 ---@field width number           of the body [length]
 ---@field background? string     a colour that is outside, as what is transparent
 ---@field chambers? cq.Creature.chambers.def|table<string, string>|table<string, fun(x: number, y: number): boolean>   colours by name,

@@ -8,7 +8,7 @@ local cloud = require "cq.shape.cloud"
 local locate = require "cq.base.locate"
 
 ---@class cq.Shape.image.def : cq.Shape.part.def
----@field path string                       a PNG file, from the working directory or else from the script's folder
+---@field path string                       a PNG file, from the working directory, else the script's folder, else cqlua's
 ---@field width? number                     of the whole picture, its height follows [length]; or size
 ---@field size? number[]                    {2} of the whole picture [length]; or width
 ---@field at? number[]                      {2} its lower left corner [length]

@@ -11,7 +11,7 @@ local locate = require "cq.base.locate"
 local C, check = engine.C, engine.check
 
 ---@class cq.Shape.mesh.def : cq.Shape.part.def
----@field path string                 .obj or .stl, from the working directory or else from the script's folder
+---@field path string                 .obj or .stl, from the working directory, else the script's folder, else cqlua's
 ---@field length? number              of the longest side of the box that holds it [length]; or scale
 ---@field scale? number               of the file's numbers, 1 unless given; or length
 ---@field at? number[]                {3} lower corner of the box that holds it; where the file has it unless given [length]

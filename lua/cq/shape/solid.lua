@@ -16,7 +16,7 @@ local C, check = engine.C, engine.check
 
 ---Bodies from Gmsh files.
 ---@class cq.Shape.solid.def
----@field path string             .msh of Gmsh, from the working directory or else from the script's folder
+---@field path string             .msh of Gmsh, from the working directory, else the script's folder, else cqlua's
 ---@field scale? number           of the file's numbers, 1 unless given: 1e-3 for a drawing in mm and a world in m; or length
 ---@field length? number          of the longest side of the box that holds it [length]; or scale
 ---@field at? number[]            {dim} lower corner of the box that holds it; where the file has it unless given [length]
