@@ -146,6 +146,36 @@ describe("run:evaluate", function()
     assert.equal(there, run:evaluate { robot = other:at { 0.4, 0.127 } }.loss)
   end)
 
+  it("takes a robot that was not placed as a variant of the world's, where that stands", function()
+    local run, robot = experiment()
+    local soft = run:evaluate { robot = run.world.robot:with { young = 4 } }
+    assert.equal(soft.loss, run:evaluate { robot = robot:with { young = 4 } }.loss)
+    assert.equal(height(soft.rollout.state):item(),
+      height(run:evaluate { robot = robot:with { young = 4 } }.rollout.state):item())
+    -- one that stands elsewhere takes the place of the first
+    local higher = run:evaluate { robot = robot:at { 0.4, 0.327 } }.rollout.state
+    assert.is_true(height(higher):item() > 0.1 + height(soft.rollout.state):item())
+  end)
+
+  it("refuses values of a robot or a world that are trained", function()
+    local run, robot = experiment { trainable = { young = { init = 9 }, friction = { init = 0.3 } } }
+    local own, plain = run.world.robot, run:evaluate().loss
+    local function ice(more)
+      return scene.world(robot:with(more or {}), { walls = cq.Boundary.box { kind = "friction", mu = 0.1 } })
+    end
+    says(sentence(function() run:evaluate { robot = own:with { young = 4 } } end),
+      "robot: its young is trained, and cannot be given too; run:evaluate takes it in params")
+    local other = scene.robot { count = 6 }:at { 0.4, 0.127 }
+    says(sentence(function() run:evaluate { robot = other:with { young = 4 } } end), "robot: its young is trained")
+    says(sentence(function() run:evaluate { world = ice() } end),
+      "world: its friction is not that of the experiment's world, and has no effect, since friction is trained: give friction = ...")
+    assert.equal(run:evaluate { friction = 0.1 }.loss, run:evaluate { world = ice(), friction = 0.1 }.loss)
+    -- the trained values themselves, others, and a world that has the same
+    assert.equal(plain, run:evaluate { robot = run:robot_with(run.params) }.loss)
+    assert.equal(plain, run:evaluate { world = scene.world(robot) }.loss)
+    assert.is_true(plain ~= run:evaluate { robot = own:with { density = 2 } }.loss)
+  end)
+
   it("names both where signals or groups do not fit", function()
     local run = experiment()
     run:evaluate()
@@ -198,6 +228,48 @@ describe("run:evaluate", function()
     run.params.design = block_design.variables(design)
     assert.near(run:evaluate { params = "last" }.loss,
       run:evaluate { params = "last", world = world(robot:at { 0.84, 0.08 }) }.loss, 1e-9)
+  end)
+end)
+
+describe("the body of a design that was trained with more than the design", function()
+  it("has what was trained in whatever world, and constants that are given", function()
+    local block = block_design.robot()
+    local function world(at)
+      return cq.World { cells = { 50, 25 }, dx = 0.04, gravity = { 0, -9.8 }, dt = 1e-3, substeps = 5,
+        precision = "float64", threads = 1, walls = cq.Boundary.box { mu = 0.5, inset = 0.08 }, block:at { at, 0.08 } }
+    end
+    local function push(robot, v) return robot:with { velocity = v } end
+    local init = { 0.3, 0 }
+    for _, trainable in ipairs { { velocity = { init = init } }, { push = { init = init, apply = push } } } do
+      local here = world(0.2)
+      local design = cq.Topology { world = here, duration = 0.03, seed = 1 }
+      local run = cq.Experiment { world = here, steps = 30, design = design, trainable = trainable, weight = "mass",
+        optimizer = cq.Optimizer.adam { rate = 0.01 },
+        objective = function(state, start) return start:center(block)[1] - state:center(block)[1] end }
+      local p = block_design.variables(design)
+      run.params.design.density:copy_from(p.density)
+      run.params.design.layout:copy_from(p.layout)
+      for _, stage in ipairs { "binary", "extracted" } do
+        run:optimize { iterations = 0, body = stage, folder = folder .. "/" .. stage .. next(trainable) }
+        local body, loss = run.body, run:evaluate().loss
+        assert.is_true(loss < -0.005, loss)
+        for k, def in ipairs { { body = body }, { world = body.world }, { world = body.world, body = body },
+          { robot = body.world.robot }, { robot = body.robot }, { world = body.world, robot = body.world.robot },
+          { world = world(0.2), body = body }, { world = world(0.84), body = body },
+          { world = world(0.84), robot = body.robot } } do
+          if stage == "extracted" or k ~= 2 then assert.near(loss, run:evaluate(def).loss, 1e-7) end
+        end
+        if stage == "extracted" then
+          assert.near(loss, run:evaluate { world = world(0.84) }.loss, 1e-7)
+          says(sentence(function() run:evaluate { robot = here.robot:with { young = 2e5 } } end),
+            "robot: its young is that of the design, and cannot be given too")
+        end
+        local heavy = body.robot:with { density = 1500 }
+        local slow = run:evaluate { robot = heavy }.loss
+        assert.is_true(math.abs(slow - loss) > 1e-6)
+        assert.near(slow, run:evaluate { world = world(0.84), robot = heavy }.loss, 1e-7)
+      end
+    end
   end)
 end)
 

@@ -6,6 +6,7 @@ local json = require "cq.base.json"
 local mistake = require "tests.sentence"
 local process = require "tests.process"
 local scene = require "tests.scene"
+local scratch = require "tests.scratch"
 
 local STEPS, GRAVITY = 30, { 0.3, -4 }
 
@@ -176,6 +177,41 @@ describe("cq.robustness", function()
     end
     assert.equal(finer:evaluate().loss, kept)
     assert.equal(0, found.failed)
+  end)
+
+  it("changes the grid of a design in the state of its stage: its body, its options, what was extracted", function()
+    local function problem(level)
+      local k = level.coarsen
+      local block = cq.Robot { shape = cq.Shape.box { size = { 0.16, 0.16 }, spacing = 0.02 * k },
+        material = block_design.material, actuators = cq.Actuator.isotropic { count = 2, max = 1e4 } }
+      local world = cq.World { cells = { 20 / k, 20 / k }, dx = 0.04 * k, gravity = { 0, -9.8 }, dt = 2e-3 * k,
+        substeps = 10, precision = "float64", walls = cq.Boundary.box { mu = 0.5, inset = 0.08 * k },
+        block:at { 0.2, 0.08 * k } }
+      local function way_of(state, start) return start:center(block)[1] - state:center(block)[1] end
+      return { world = world, duration = 0.08, objective = way_of, optimizer = cq.Optimizer.adam { rate = 0.02 },
+        design = cq.Topology { world = world, duration = 0.08, seed = 4 } }
+    end
+    local changes = require "cq.robustness.changes"
+    local folder = scratch.open()
+    for _, body in ipairs { "soft", "binary", "extracted" } do
+      local own = cq.Experiment(problem)
+      local p = own.params.design
+      local random = cq.random { seed = 3 }
+      p.density:copy_from((random:uniform { 64 } * 2 - 0.5):clamp(-1, 1))
+      p.layout:copy_from(random:normal { 3, 64 })
+      own:optimize { iterations = 0, body = body, options = { sharpness = 8, friction = 0.2 },
+        folder = folder .. "/" .. body }
+      local there = cq.Experiment(problem { coarsen = 0.8 })
+      local variables = there.design:transfer(own.own_design, p)
+      there.design = there.design:with { material = { sharpness = 8 }, rounding = body == "binary" and "all" or nil,
+        remove_void = body == "binary" or nil }
+      local extracted = body == "extracted" and there.design:extract(variables) or nil
+      local wanted = there:evaluate { params = { design = variables }, friction = 0.2, body = extracted }.loss
+      local finer, params, given = changes.of(own, own.params, { grid = 0.8 })
+      assert.equal(wanted, finer:loss(finer:rollout(params, given)):item())
+      assert.is_true(there:evaluate { params = { design = variables }, body = extracted }.loss ~= wanted)
+    end
+    scratch.close()
   end)
 
   it("samples the bodies of an experiment that is made of a table anew", function()

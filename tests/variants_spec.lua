@@ -213,6 +213,31 @@ describe("variants", function()
     for _, g in ipairs(grads.robot.young:totable()) do young = young + math.abs(g) end
     assert.is_true(young > 0)
   end)
+
+  it("have their own world on a finer grid, and refuse to sample a body or a robot that is given", function()
+    local function problem(level)
+      return fields { world = scene.world(scene.robot { count = math.floor(4 / level.coarsen + 0.5) }),
+        controller = cq.Controller.sines { seed = 2 } }
+    end
+    local ice = scene.world(scene.robot(), { walls = cq.Boundary.floor { at = 3 / 24, mu = 0.1 } })
+    local function loss(variant, from)
+      local run = cq.Experiment(from or function(level)
+        local out = problem(level)
+        out.variants = { variant }
+        return out
+      end)
+      return numbers(run, run.params).objective:item()
+    end
+    local there = loss { world = ice, change = { grid = 0.8 } }
+    assert.equal(loss { world = ice:refined(0.8) }, there)
+    assert.is_true(there ~= loss { world = ice } and there ~= loss { change = { grid = 0.8 } })
+    local robot = scene.robot()
+    for _, made in ipairs { false, fields { world = scene.world(robot) } } do
+      if made then made.variants = { { robot = robot:with { density = 2 }, change = { grid = 0.8 } } } end
+      mistake.fails("change.grid samples the bodies of the world again, and cannot do so with the robot that is given",
+        function() return loss({ robot = robot:with { density = 2 }, change = { grid = 0.8 } }, made or nil) end)
+    end
+  end)
 end)
 
 describe("a training over variants", function()

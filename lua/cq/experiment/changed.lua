@@ -6,12 +6,15 @@ local text = require "cq.base.text"
 local field = require "cq.base.field"
 local extracted = require "cq.experiment.extracted"
 local trainables = require "cq.experiment.trainable"
+local given_values = require "cq.experiment.given_values"
 
 local changed = {}
 
 ---@class run.changes.def
----@field world? cq.World         that it runs in; what it trains of a robot is given to the first one there
----@field robot? cq.Robot         a variant of a robot of the world, or one that takes the place of the first
+---@field world? cq.World         that it runs in; what it trains of a robot is given to the first one there. Its gravity, friction, ...
+---  must be those of the experiment's world where they are trained or options of the stage; others are given beside it
+---@field robot? cq.Robot         a variant of a robot of the world, or one that takes the place of the first; or a variant of run.body's
+---  robot, which is then that body. Values that are trained are refused
 ---@field body? cq.Topology.Body   that was extracted from a design, in its place
 ---@field duration? number        a multiple of the world's dt; that of the experiment unless given [time]
 ---@field steps? integer          control steps, in the place of duration
@@ -66,12 +69,34 @@ local function steps_in(run, def, world, what)
   return control_steps(def.duration or run.steps * run.world.control_dt, world, what .. ": duration")
 end
 
--- Is the robot one of a world's, a variant of one (robot:with), or what one of them is a variant of?
-local function is_of(robot, world)
-  for _, own in ipairs(world.robots) do
-    if robot:descends_from(own) or own:descends_from(robot) then return true end
+-- Do two lists hold the same entries, in any order?
+local function same_entries(a, b)
+  local count = {}
+  for _, x in ipairs(a) do count[x] = true end
+  for _, x in ipairs(b) do
+    if not count[x] then return false end
   end
-  return false
+  return #a == #b
+end
+
+-- Does a variant of a robot of the world stand where that one does: nowhere yet, or at its place, and with its pins?
+local function has_its_place(robot, own)
+  local none, there = true, true
+  for d = 1, own.dim do
+    none = none and robot.offset[d] == 0
+    there = there and robot.offset[d] == own.offset[d]
+  end
+  return (none or there) and same_entries(robot.pins, own.pins)
+end
+
+-- The world's robot that the given one is, is a variant of (robot:with), or has a variant in; nil: there is none.
+local function own_of(robot, world)
+  for _, own in ipairs(world.robots) do
+    if robot:descends_from(own) or own:descends_from(robot) then return own end
+  end
+  for _, own in ipairs(world.robots) do
+    if own:has_particles_of(robot) and has_its_place(robot, own) then return own end
+  end
 end
 
 -- A copy of the world with its first robot replaced. Returns that world, and the robot as it stands in it.
@@ -82,44 +107,64 @@ local function with_first(world, robot)
   return world, world.robots[1]
 end
 
--- The world and the robot of a rollout with an extracted body. With no world, or a variant of the body's own: that one,
--- and the body with the values that the experiment trains. A world that already contains the body is used as it is. In
--- any other world the body replaces the first robot, which must be the design's block. Errors: a body of another
--- design; a first robot that is neither the body nor the block.
-local function world_and_robot(run, body, params, world)
+-- The extracted body that is simulated: the one that is given; else the one that the stage trains, unless a robot is
+-- given; else the one of which that robot is a variant; nil: none.
+local function body_of(run, def)
+  if def.body or not def.robot then return def.body or run.extracted end
+  for _, body in ipairs { run.extracted or run.body, run.body } do
+    if def.robot:descends_from(body.robot) then return body end
+  end
+end
+
+---The world in which an experiment simulates with the user's changes, before a robot takes the place of its first.
+---@param run cq.Experiment
+---@param def run.changes.def
+---@return cq.World
+function changed.world(run, def)
+  local body = body_of(run, def)
+  return def.world or body and body.world or run.world
+end
+
+-- The world and the robot of a rollout with an extracted body, which has the values that the experiment trains. With no
+-- world, or a variant of the body's own: that one. A world that already contains the body is used as it is. In any
+-- other world the body replaces the first robot, which must be the design's block. given: a variant of the body's
+-- robot, with values of its own. Errors: a body of another design; a first robot that is neither the body nor the
+-- block.
+local function world_and_robot(run, body, params, world, given)
   if not world or world.variant_of == body.world then
     extracted.require_own(run, body, "cq.Experiment")
-    return world or body.world, extracted.robot(run, body, params)
+    return world or body.world, extracted.robot(run, body, params, given)
   end
-  if is_of(body.robot, world) then return world, world.robot end
+  local there = own_of(body.robot, world)
+  if there then return world, extracted.robot(run, body, params, given or there) end
   local own, block = world.robot, body.design.robot
   if not own:has_particles_of(block) then
     is.fail("the world's first robot, %s, is neither the body nor the block of %s that it was cut from", own.name,
       text.count(block.particle_count, "particle"))
   end
-  return with_first(world, own:subset(body.particles):with_values_of(body.robot))
+  own = own:subset(body.particles):with_values_of(given or body.robot)
+  return with_first(world, extracted.robot(run, body, params, own))
 end
 
 ---World and robot of a rollout of an experiment, with the user's changes (`def`) and a table of parameters. In another
 ---world its first robot takes the values that are trained; a robot that is none of the world's takes the first's place.
 ---Errors: a body and a robot; a body of another design, or that does not stand in the world; values of particles that
----the robot cannot take.
+---the robot cannot take; values of a robot or a world that are trained.
 ---@param run cq.Experiment
 ---@param def run.changes.def
 ---@param params table
 ---@return cq.World world
 ---@return cq.Robot robot
 function changed.place(run, def, params)
+  if def.body and def.robot then is.fail("give either body or robot, not both") end
+  local body = body_of(run, def)
+  given_values.require(run, def, params, body)
+  if body then return world_and_robot(run, body, params, def.world, def.robot) end
   local world, robot = def.world or run.world, def.robot
-  if def.body then
-    if robot then is.fail("give either body or robot, not both") end
-    return world_and_robot(run, def.body, params, def.world)
-  end
-  if run.extracted and not robot then return world_and_robot(run, run.extracted, params, def.world) end
   local is_own = not def.world or world.variant_of == run.world
   if is_own and not robot then return world, run:robot_with(params) end
   robot = robot or world.robot
-  if not is_of(robot, world) then world, robot = with_first(world, robot) end
+  if not own_of(robot, world) then world, robot = with_first(world, robot) end
   return world, trainables.apply(robot:with_values_of(run:valued(params)), run.apply, params.named)
 end
 

@@ -155,17 +155,11 @@ local function several(run, params, def)
   return out
 end
 
--- The world in which an evaluation simulates.
-local function world_of(run, def)
-  local body = def.body or not def.robot and run.extracted
-  return def.world or body and body.world or run.world
-end
-
 -- The loss with twice as many substeps; a sentence why that simulation failed where it did.
 local function finer_loss(run, params, def)
   local finer = tables.merged(def)
   local fine, found = pcall(function()
-    finer.world = world_of(run, def):variant { substeps = 2 }
+    finer.world = changed.world(run, def):variant { substeps = 2 }
     return run.scenes and several(run, params, finer).loss or one(run, params, finer).loss
   end)
   if not fine and not recover.is_of_simulation(found) then error(found, 0) end
@@ -174,7 +168,7 @@ end
 
 -- Prints the loss beside the one with twice as many substeps, and their difference. finer: what finer_loss returns.
 local function tell_difference(run, def, loss, finer)
-  local substeps = world_of(run, def).substeps
+  local substeps = changed.world(run, def).substeps
   local told = ("loss %.6g with substeps = %d and "):format(loss, substeps)
   if type(finer) == "string" then
     print(("%snone with %d, where %s: the result lives on the size of the steps"):format(told, 2 * substeps,

@@ -5,16 +5,32 @@ local trainables = require "cq.experiment.trainable"
 
 local extracted = {}
 
+-- The experiment's robot with those values alone that are trained beside the design.
+local function trained(run, params)
+  local robot, before = run.robot, run.robot.values or {}
+  local out = trainables.apply(params.robot and robot:with(params.robot) or robot, run.apply, params.named):with {}
+  for name, value in pairs(before) do
+    if out.values[name] == value then out.values[name] = nil end
+  end
+  return out
+end
+
 ---The robot of an extracted body, with the values of the robot that the experiment trains beside the design.
 ---@param run cq.Experiment
 ---@param body cq.Topology.Body
 ---@param params table
+---@param given? cq.Robot       with the body's particles, that takes these values; the body's robot unless given
 ---@return cq.Robot
-function extracted.robot(run, body, params)
-  local robot = body.design.robot
-  if not (params.robot or params.named) then return body.robot end
-  robot = trainables.apply(params.robot and robot:with(params.robot) or robot, run.apply, params.named)
-  return robot:subset(body.particles):with { actuation_weight = body.robot.values.actuation_weight.tensor }
+function extracted.robot(run, body, params, given)
+  given = given or body.robot
+  if not (params.robot or params.named) then return given end
+  local values, block = trained(run, params), body.design.robot
+  if not block:has_particles_of(values) then
+    block = block:with {}
+    block.values = {}
+    values = block:with_values_of(values)
+  end
+  return given:with_values_of(values:subset(body.particles))
 end
 
 ---The body that a stage ends with: the one that it trained, with its present pulses, or one that is extracted from the

@@ -218,17 +218,34 @@ local function set_limits(self, limits, i)
   return changed
 end
 
--- Sets run.design, and that of an extracted body, to the stage's design (self.design) with this iteration's options,
--- such as sharpness and filter radius; to the stage's design itself if there are none.
-local function set_design(self)
-  local changes, run = {}, self.run
+---The design as a stage with a soft, binary or extracted body simulates it.
+---@param design cq.Topology      as the user made it
+---@param body "soft"|"binary"|"extracted"
+---@return cq.Topology
+function options.with_body(design, body)
+  return body == "binary" and design:with { rounding = "all", remove_void = design.graph ~= nil } or design
+end
+
+---The design with those of the values by name that are options of a design, such as sharpness and filter radius; itself
+---if there are none.
+---@param design cq.Topology
+---@param values table<string, any>
+---@return cq.Topology
+function options.designed(design, values)
+  local changes = {}
   for name, place in pairs(of_design) do
-    if self.values[name] ~= nil then
+    if values[name] ~= nil then
       changes[place[1]] = changes[place[1]] or {}
-      changes[place[1]][place[2]] = self.values[name]
+      changes[place[1]][place[2]] = values[name]
     end
   end
-  run.design = next(changes) and self.design:with(changes) or self.design
+  return next(changes) and design:with(changes) or design
+end
+
+-- Sets run.design, and that of an extracted body, to the stage's design (self.design) with this iteration's options.
+local function set_design(self)
+  local run = self.run
+  run.design = options.designed(self.design, self.values)
   if run.extracted then run.extracted.design = run.design end
 end
 

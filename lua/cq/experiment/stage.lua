@@ -100,9 +100,7 @@ end
 local function set_body(self)
   local stage, run = self.stage, self.run
   run.extracted = nil
-  if stage.body == "binary" then
-    run.design = run.own_design:with { rounding = "all", remove_void = run.own_design.graph ~= nil }
-  end
+  if run.own_design then run.design = options.with_body(run.own_design, stage.body) end
   self.design = run.design
   if stage.body == "extracted" then
     -- what the options say of the design is part of what is extracted

@@ -2,8 +2,10 @@
 --
 --   { stiffness = 0.05, friction = -0.1, place = 0.5, noise = 0.05, latency = 1, substeps = 2 }
 local T = require "cq.tensor"
+local changed = require "cq.experiment.changed"
 local controllers = require "cq.controller"
 local field = require "cq.base.field"
+local follow = require "cq.experiment.follow"
 local is = require "cq.base.schema"
 local levels = require "cq.experiment.levels"
 local option = require "cq.option"
@@ -140,21 +142,23 @@ local function adjust(change, seed, fields, world)
   end
 end
 
--- The world that an experiment's rollouts are simulated in: of its extracted body, if there is one.
-local function world_of(run) return run.extracted and run.extracted.world or run.world end
-
 -- Moves an experiment to a grid of `factor` times the cell size. Returns the experiment and its parameters there, made
--- by its function of a level, and sets fields.body to a body extracted there; without that function, sets fields.world
--- to a world with its bodies sampled again.
+-- by its function of a level and in the state of its stage; without that function, or with a world among the fields,
+-- sets fields.world to a world with its bodies sampled again. Errors: fields with a body or a robot.
 local function on_grid(run, params, factor, fields)
-  if not levels.is_function(run) then
+  for _, name in ipairs { "body", "robot" } do
+    if fields[name] then
+      is.fail("change.grid samples the bodies of the world again, and cannot do so with the %s that is given beside it: give one of them",
+        name)
+    end
+  end
+  if fields.world or not levels.is_function(run) then
     fields.world = (fields.world or run.world):refined(factor)
     return run, params
   end
   local other = levels.finer(run, factor)
-  params = levels.carried(run, params, other)
-  fields.body = run.extracted and other.design:extract(params.design) or nil
-  return other, params
+  follow(run, other)
+  return other, levels.carried(run, params, other)
 end
 
 ---The experiment, parameters and rollout fields of a changed simulation. fields.adjust, which the rollout calls, makes
@@ -176,7 +180,7 @@ function changes.of(run, params, change, seed, fields)
     adjust(change, seed or 0, given, world)
   end
   if change.grid then run, params = on_grid(run, params, change.grid, fields) end
-  local world = fields.world or fields.body and fields.body.world or world_of(run)
+  local world = changed.world(run, fields)
   if change.substeps or change.precision == 1 then
     local other = world.precision == "float64" and "float32" or "float64"
     fields.world = world:variant { substeps = change.substeps, precision = change.precision == 1 and other or nil }
@@ -191,7 +195,7 @@ local function has(run, name)
   for _, fields in ipairs { scene.given, scene.of_scene or {}, scene.params.world or {} } do
     if fields[name] ~= nil then value = fields[name] end
   end
-  if value == nil then value = own_value(world_of(run), name) end
+  if value == nil then value = own_value(changed.world(run, {}), name) end
   if value == nil then return false end
   if text.is_callable(value) and not T.is_tensor(value) then return true end
   return T.as_tensor(value, "cq.robustness"):abs():max():item() > 0
