@@ -376,6 +376,11 @@ describe("cq.robustness", function()
     end
     assert.equal(count, found.failed)
     assert.equal(6, #found.draws)
+    assert.is_true(count > 2)
+    mistake.says(tostring(found), (" of 6 draws, of which %d failed"):format(count - 2))
+    for k, draw in ipairs(found.draws) do
+      if draw.problem then mistake.says(tostring(found), ("draw %d failed: %s"):format(k, draw.problem)) end
+    end
     assert.equal(27, #found.rows)
   end)
 

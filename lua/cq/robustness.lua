@@ -319,14 +319,19 @@ function Robustness:__tostring()
     lines[#lines + 1] = ("  %-10s %s"):format(name, table.concat(cells, "   "))
   end
   if #self.draws > 0 then
-    lines[#lines + 1] = ("  together   median %s, worst %s of %s"):format(share(self.median), share(self.worst),
-      text.count(#self.draws, "draw"))
+    local failed = 0
+    for _, draw in ipairs(self.draws) do failed = failed + (draw.problem and 1 or 0) end
+    lines[#lines + 1] = ("  together   median %s, worst %s of %s%s"):format(share(self.median), share(self.worst),
+      text.count(#self.draws, "draw"), failed > 0 and (", of which %d failed"):format(failed) or "")
   end
   for _, entry in ipairs(self.missing) do
     lines[#lines + 1] = ("  %-10s not measured: %s"):format(entry.name, entry.why)
   end
   for _, row in ipairs(self.rows) do
     if row.problem then lines[#lines + 1] = ("%s %s failed: %s"):format(row.name, row.change, row.problem) end
+  end
+  for k, draw in ipairs(self.draws) do
+    if draw.problem then lines[#lines + 1] = ("draw %d failed: %s"):format(k, draw.problem) end
   end
   return table.concat(lines, "\n")
 end
