@@ -56,6 +56,13 @@ describe("world:refined", function()
     end
   end)
 
+  it("is finer where the ground is on the first node too", function()
+    local low = scene.world(scene.robot(), { walls = cq.Boundary.floor { at = 1 / 24 } })
+    local finer = low:refined(0.8)
+    assert.near(0.5 / 24, finer.dx, 1e-12)
+    assert.equal(2 * low.substeps, finer.substeps)
+  end)
+
   it("treats a plane across an axis as a floor, and one beside a body by its nearest node", function()
     local function refined(...)
       local robot = scene.robot()

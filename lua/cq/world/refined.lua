@@ -62,8 +62,8 @@ local of_family = {
   floor = function(wall, world, finer) return { at = below(wall.given.at, world.dx, finer) } end,
 }
 
--- The cell size nearest to factor * dx at which the ground lies on a node; the ground: a floor, a level half plane or
--- the lower side of a box against which gravity presses.
+-- The cell size nearest to factor * dx, but smaller than dx, at which the ground lies on a node; the ground: a floor, a
+-- level half plane or the lower side of a box against which gravity presses.
 local function finer_cells(world, factor)
   local axis, most, at = nil, 0, nil
   for d, g in ipairs(world.gravity or {}) do
@@ -78,7 +78,7 @@ local function finer_cells(world, factor)
   end
   local node = at and node_below(at, world.dx) or 0
   if node < 1 then return factor * world.dx end
-  return node * world.dx / math.max(1, math.floor(node / factor + 0.5))
+  return node * world.dx / math.max(node + 1, math.floor(node / factor + 0.5))
 end
 
 -- The wall as a new one for the finer grid, which stands_for the old one; the same wall if its family does not depend
@@ -95,7 +95,7 @@ end
 
 ---The robots, the fields of the definition that change, and the sources of a world on a finer grid.
 ---@param world cq.World
----@param factor number        of the size of its cells, nearly
+---@param factor number        of the size of its cells, nearly; below 1
 ---@return cq.Robot[] robots
 ---@return table fields        of cq.World
 ---@return integer[] sources   for each particle the number of the one in whose place it is
