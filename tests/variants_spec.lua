@@ -183,6 +183,32 @@ describe("variants", function()
     end
   end)
 
+  it("tell the cells that they have, where the ground asks for others", function()
+    local message, said = require "cq.base.message", {}
+    local own = message.note_once
+    function message.note_once(format, ...) said[#said + 1] = format:format(...) end
+    local run = cq.Experiment(fields { variants = { {}, { change = { grid = 1 } }, { change = { grid = 0.8 } } } })
+    local worked, problem = pcall(numbers, run, run.params, 1)
+    message.note_once = own
+    assert.is_true(worked, problem)
+    assert.same({ "change.grid = 0.8: cells are 0.75 times as large, so that the ground is on a node" }, said)
+  end)
+
+  it("have noise of the program's seed", function()
+    local option = require "cq.option"
+    local function loss(seed)
+      local before = option.program.seed
+      option.program.seed = seed
+      local run = cq.Experiment(fields { variants = { { change = { noise = 0.5 } } } })
+      local out = numbers(run, run.params).objective:item()
+      option.program.seed = before
+      return out
+    end
+    assert.equal(loss(0), loss(nil))
+    assert.equal(loss(7), loss(7))
+    assert.is_true(loss(7) ~= loss(0) and loss(7) ~= loss(8))
+  end)
+
   it("may be experiments of their own, and levels of one, whose parameters come by place", function()
     local function problem(level)
       local c = level.coarsen
@@ -421,10 +447,21 @@ describe("variants of bad input", function()
     says(used { variants = { 3 } }, "a variant must be a table", "(variant 1 of 1)")
     says(used { variants = { {}, { change = { stifness = 0.1 } } } }, "variant: change has no",
       "did you mean stiffness?")
+    says(used { variants = { { change = { 0.1 } } } }, "variant: change has no 1", "it has stiffness, density")
+    says(of { variants = { {}, {}, count = 7 } }, 'variants is a list, and has "count" beside its entries')
+    local function whole(more) return cq.Experiment(fields(more)) end
+    says(used { variants = { whole { variants = { {} } } } }, "an experiment with variants of its own",
+      "(variant 1 of 1)")
+    says(used { variants = { whole { scenes = { count = 1, each = function() return {} end } } } },
+      "an experiment with scenes of its own")
+    says(used { variants = { whole { trainable = {} } } }, "without the parameter robot.young of the one that is trained")
+    says(used { variants = { {}, whole() }, trainable = {} },
+      "with the parameter robot.young, which the one that is trained has not", "(variant 2 of 2)")
     says(used { variants = { {}, { change = { noise = "much" } } } }, "change.noise", "number")
     says(used { variants = { {}, { change = { stiffness = -1 } } } }, "variant: change.stiffness", "above -1")
     says(used { variants = { {}, { change = { substeps = 0.5 } } } }, "change.substeps", "whole number")
     says(used { variants = { {}, { change = { grid = 0 } } } }, "change.grid", "above 0")
+    says(used { variants = { { change = { grid = 1.25 } } } }, "change.grid must be at most 1", "got 1.25")
     says(used { variants = { {}, { change = { latency = 2 } } } }, "change.latency", "at most 1")
     says(used { variants = { { young = 3 } } }, "young")
     says(used { variants = { { robot = cq.Robot { shape = cq.Shape.box { size = { 0.1, 0.1 }, spacing = 0.02 },

@@ -28,6 +28,7 @@ local ensemble = {}
 
 local COUNT = 8                -- variants of a function that says no number
 local ITERATIONS, MOST = 2 ^ 20, 2 ^ 12          -- of a seed, and variants of an iteration, with numbers of their own
+local SPREAD = 2654435761      -- Knuth's multiplier: seeds of the program lie far apart among the 2^32 seeds of noise
 
 ---@class cq.Experiment.variants.def
 ---@field each fun(random: cq.Random, k: integer): cq.Experiment.variant.def|cq.Experiment   what variant k, from 1, is; {}: the
@@ -82,7 +83,12 @@ function ensemble.of(variants, reduce, what)
   elseif #variants > MOST then
     is.fail("%s: variants may be at most %d, got %d", what, MOST, #variants)
   else
-    is.require_list(variants, what .. ": variants")
+    for name in pairs(variants) do
+      if type(name) ~= "number" then
+        is.fail("%s: variants is a list, and has %s beside its entries; that is of { each = ..., count = ... }", what,
+          text.describe(name))
+      end
+    end
     out = { each = function(_, k) return variants[k] end, count = #variants, fixed = true, listed = true }
   end
   out.reduce = check_reduce(reduce == nil and "mean" or reduce, what)
@@ -147,17 +153,34 @@ end
 -- Raises an error if a variant asks for a change that has no such name, or a size that it cannot have. given: sizes by
 -- name. This and the next functions do not say which variant: of_variant adds that.
 local function refuse_change(given)
-  local known = {}
-  for i, entry in ipairs(changes.list) do
-    known[i] = entry.name
-    known[entry.name] = entry
-  end
+  local known, by_name = {}, {}
+  for i, entry in ipairs(changes.list) do known[i], by_name[entry.name] = entry.name, entry end
   for name, size in pairs(given) do
-    if not known[name] then
+    if not by_name[name] then
       is.fail("cq.Experiment: variant: change has no %s%s; it has %s", text.describe(name),
         text.suggestion(tostring(name), known), table.concat(known, ", "))
     end
-    is.argument("cq.Experiment: variant", "change." .. name, known[name].allowed, size)
+    is.argument("cq.Experiment: variant", "change." .. name, by_name[name].allowed, size)
+  end
+end
+
+-- Raises an error if `other`, the experiment of a variant, has scenes or variants of its own, or other parameters than
+-- the main one.
+local function require_alike(run, other)
+  for name, has in pairs { scenes = other.scenes, variants = other.own_ensemble } do
+    if has then is.fail("cq.Experiment: a variant is an experiment with %s of its own, which are not simulated", name) end
+  end
+  local paths = {}
+  for _, leaf in ipairs(T.leaves.list(other.params)) do paths[leaf.path] = true end
+  for _, leaf in ipairs(T.leaves.list(run.params)) do
+    if not paths[leaf.path] then
+      is.fail("cq.Experiment: a variant is an experiment without the parameter %s of the one that is trained", leaf.path)
+    end
+    paths[leaf.path] = nil
+  end
+  local more = next(paths)
+  if more then
+    is.fail("cq.Experiment: a variant is an experiment with the parameter %s, which the one that is trained has not", more)
   end
 end
 
@@ -179,12 +202,19 @@ local function generator_of(own, k, iteration)
   return random { seed = (seed % ITERATIONS * ITERATIONS + (own.fixed and 0 or iteration)) * MOST + k - 1 }
 end
 
+-- The seed of the noise of variant k at an iteration, below 2^32. own: the ensemble.
+local function noise_seed(own, k, iteration)
+  local seed = option.program.seed or 0
+  return ((own.fixed and 0 or iteration) * MOST + k + seed % ITERATIONS * SPREAD) % 2 ^ 32
+end
+
 -- What the user's function gives for variant k in an iteration: a checked definition, or an experiment. Errors:
 -- something else; a change that cannot be made; other constraints.
 local function given_for(run, k, iteration)
   local own = run.ensemble
   local given = own.each(generator_of(own, k, iteration), k)
   if text.is_instance(given, "cq.Experiment") then
+    if given ~= run then require_alike(run, given) end
     require_constraints(run, given)
     return given
   elseif type(given) ~= "table" then
@@ -196,6 +226,17 @@ local function given_for(run, k, iteration)
   return def
 end
 
+-- Notes once how large the cells of a world are that was sampled again for change.grid, if the ground asks for others.
+local function tell_cells(world, factor)
+  local finer = world and (world.refines and world or world.variant_of)
+  if not (factor and finer and finer.refines) then return end
+  local share = finer.dx / finer.refines.dx
+  if math.abs(share / factor - 1) > 0.01 then
+    message.note_once("change.grid = %s: cells are %.3g times as large, so that the ground is on a node",
+      text.number(factor), share)
+  end
+end
+
 -- The definition of variant k's rollout, and its experiment. given: the variant as given_for returns it; of: {
 -- iteration, steps, policies }, with the policies made so far by body or experiment.
 local function define(run, params, k, of, given)
@@ -203,8 +244,9 @@ local function define(run, params, k, of, given)
   if text.is_instance(given, "cq.Experiment") then
     return given:rollout_def(levels.carried(run, params, given), { steps = steps }), given
   end
-  local fields, seed = changed.take(given), (run.ensemble.fixed and 0 or of.iteration) * MOST + k
+  local fields, seed = changed.take(given), noise_seed(run.ensemble, k, of.iteration)
   local other, at, made = changes.of(run, params, given.change, seed, fields)
+  tell_cells(made.world, given.change.grid)
   if steps then made.steps, made.duration = math.min(steps, made.steps or steps), nil end
   local key = made.body or other
   policies[key] = policies[key] or other:policy(at, made.body)

@@ -144,7 +144,8 @@ end
 
 -- Moves an experiment to a grid of `factor` times the cell size. Returns the experiment and its parameters there, made
 -- by its function of a level and in the state of its stage; without that function, or with a world among the fields,
--- sets fields.world to a world with its bodies sampled again. Errors: fields with a body or a robot.
+-- sets fields.world to a world with its bodies sampled again. Errors: fields with a body or a robot; a world that would
+-- be sampled on a coarser grid.
 local function on_grid(run, params, factor, fields)
   for _, name in ipairs { "body", "robot" } do
     if fields[name] then
@@ -153,6 +154,10 @@ local function on_grid(run, params, factor, fields)
     end
   end
   if fields.world or not levels.is_function(run) then
+    if factor > 1 then
+      is.fail("change.grid must be at most 1 where a world is sampled again, got %s; cq.Experiment(function(level) ... end) makes its own coarser ones",
+        text.number(factor))
+    end
     fields.world = (fields.world or run.world):refined(factor)
     return run, params
   end
@@ -179,7 +184,7 @@ function changes.of(run, params, change, seed, fields)
     if own then own(given, world) end
     adjust(change, seed or 0, given, world)
   end
-  if change.grid then run, params = on_grid(run, params, change.grid, fields) end
+  if change.grid and change.grid ~= 1 then run, params = on_grid(run, params, change.grid, fields) end
   local world = changed.world(run, fields)
   if change.substeps or change.precision == 1 then
     local other = world.precision == "float64" and "float32" or "float64"
