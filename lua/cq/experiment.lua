@@ -257,8 +257,8 @@ function Experiment:rollout_def(params, changes, policy)
   local fields = {
     robot = robot, steps = steps, observer = policy.observer, controller = policy.controller, weight = self.weight,
     running = self.objective.running, effort = steps > 0 and self.objective.effort or nil,
-    memory = self.memory, on_step = def.on_step, contact = self.contact or def.contact or false, work = self.objective.work ~= nil,
-    record = constrained.recorder(self.constraints),
+    memory = self.memory, on_step = def.on_step, contact = self.contact or def.contact or false,
+    work = self.objective.work ~= nil, record = constrained.recorder(self.constraints),
   }
   for _, values in ipairs { self.given, self.of_scene or {}, params.world or {} } do
     for name, value in pairs(values) do fields[name] = value end
