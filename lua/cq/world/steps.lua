@@ -16,7 +16,8 @@ local formulations = { updated = C.CQ_FORMULATION_UPDATED, total_lagrangian = C.
 ---@class cq.World.transfer.def
 ---@field decay? number|"auto"   rate at which motion of particles that the grid does not resolve decays [1/time];
 ---  "auto": 0.1 c / dx, c the speed of waves in the softest elastic material when the world is made, and at least
----  2 c / dx of the softest liquid, which breaks into spray with less
+---  2 c / dx of the softest liquid, which breaks into spray with less. Below the rate at which a body turns it
+---  gains energy
 
 ---@class cq.World.collisions.def
 ---@field stiffness? number           in shares of the P-wave modulus of the softer surface; above 0.6 in the plane, and
