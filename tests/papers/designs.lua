@@ -2,13 +2,14 @@
 -- and where stiffness, density and strength differ by up to 5 %, drawn at once (their walls hold what touches them and
 -- have no friction).
 --   cqlua tests/papers/designs.lua --example walker --of zoo/walker.bin
--- --of: a file or the folder of a run. The loss is a way in m, of a balancer the mean distance of its tip from where it
--- began, whose gain is counted from the same body without signals. Of it also where in time the worst draw is lost, and
--- whether by the weight that the body bears or by its frequencies.
+-- --of: a file or the folder of a run. The loss is minus a way in m, of a rotator minus an angle in rad, of a balancer
+-- the mean distance of its tip from where it began, whose gain is counted from the same body without signals; of it
+-- also where in time the worst draw is lost, and whether by the weight that the body bears or by its frequencies.
 local cq = require "cq"
 local changes = require "cq.robustness.changes"
 local is = require "cq.base.schema"
 local quantile = require "cq.base.quantile"
+local turning = require "scenes.turning"
 
 local function way(axis)
   return function() return function(state, start)
@@ -20,6 +21,7 @@ end
 local track                -- of the tip: how far it is at each control step, where it is asked for
 local objectives = {
   walker = way(1), walker3d = way(1), climber = way(2),
+  rotator = function(world) return { running = turning(world) } end,
   balancer = function(world)
     local robot = world.robots[1]
     local first = robot.position:gather(robot:group("tip"):particles(), 1):mean(1)
@@ -30,7 +32,7 @@ local objectives = {
     end }
   end,
 }
-local example = cq.option("example", "walker", is.one_of { "walker", "walker3d", "climber", "balancer" })
+local example = cq.option("example", "walker", is.one_of { "walker", "walker3d", "climber", "balancer", "rotator" })
 local saved = cq.load(cq.option("of", ("zoo/%s.bin"):format(example)))
 local draws = cq.option("draws", 32)
 
