@@ -400,6 +400,35 @@ describe("walls", function()
     end
   end)
 
+  it("level to an axis are the plane across it, in both dimensions", function()
+    for dim = 2, 3 do
+      local size, at = { 0.1, 0.1, dim == 3 and 0.1 or nil }, { 0.4, 0.4, dim == 3 and 0.4 or nil }
+      local body = cq.Robot { shape = cq.Shape.box { name = "block", size = size, spacing = 1 / 48 },
+        material = cq.Material.neo_hookean { young = 20, poisson = 0.2 } }
+      for axis = 1, dim do
+        local point, normal, gravity, push = {}, {}, {}, {}
+        for d = 1, dim do
+          point[d], normal[d], gravity[d], push[d] = d == axis and 0.375 or 0.1, d == axis and 2 or 0, 0, 0
+        end
+        gravity[axis], push[axis], gravity[axis % dim + 1] = -4, 0.3, -0.5
+        -- Where a block on a wall is after 30 control steps, and the impulses of the wall.
+        local function on(wall)
+          local world = cq.World { cells = size[3] and { 24, 24, 24 } or { 24, 24 }, dx = 1 / 24, dt = 5e-3,
+            substeps = "auto", precision = "float64", gravity = gravity, walls = wall, body:at(at) }
+          local roll = world:rollout { steps = 30, contact = true }
+          return roll.state:positions(), roll.contact.impulse
+        end
+        for _, velocity in ipairs { false, push } do
+          local v, letter = velocity or nil, ("xyz"):sub(axis, axis)
+          local floor, impulse = on(cq.Boundary.floor { at = 0.375, axis = letter, mu = 0.3, velocity = v })
+          local plane, wanted = on(cq.Boundary.half_plane { point = point, normal = normal, mu = 0.3, velocity = v })
+          assert.is_true(floor:close(plane, 1e-12) and impulse:close(wanted, 1e-12), letter .. " in " .. dim .. "D")
+          assert.is_true(impulse:abs():max():item() > 1e-6)
+        end
+      end
+    end
+  end)
+
   it("that move push, and conveyors carry", function()
     local pushed = thrown(cq.Boundary.obstacle { lower = { 0.3, 0.2 }, upper = { 0.36, 0.5 }, velocity = { 1, 0 } },
       { 0, 0 })

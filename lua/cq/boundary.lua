@@ -344,7 +344,7 @@ function Boundary:write(wall, domain, C)
   wall.radius = self.radius or 0
   if self.family == "floor" then
     wall.point[self.axis - 1] = self.at
-    wall.normal[self.axis - 1] = 1
+    for i = 1, 3 do wall.normal[i - 1] = i == self.axis and 1 or 0 end
   elseif self.shape == "box" then
     local inset = self.inset or 3 * domain.dx
     for i = 1, domain.dim do
