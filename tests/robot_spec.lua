@@ -260,6 +260,28 @@ describe("a variant of a robot", function()
     assert.is_nil(r.values)
   end)
 
+  it("shows the values that hold, and takes them further", function()
+    local double = r:with { young = r.young * 2, density = { foot = 5 } }
+    local young, density = double:with({ young = double.young * 2 }).young, double.density
+    assert.is_true(young:equal(4 * r.young) and r.young:get(1) == 10)
+    for p = 1, 32 do assert.equal(p <= 16 and 5 or r.density:get(p), density:get(p)) end
+    local long = r:stretched { axis = "x", factor = 2 }:at { 1, 2 }
+    local column = r.position:slice(1, 1, 2)
+    assert.is_true(long.position:slice(1, 1, 2):close(2 * column + 1, 1e-12))
+    assert.is_true(long.volume:close(2 * r.volume, 1e-12))
+    assert.is_true(long:with({ position = long.position - 1 }).position:close(long.position - 1, 1e-12))
+    local placed = cq.World { cells = { 64, 64 }, dx = 1 / 16, dt = 1e-3, long:with { young = 7 } }.robot
+    assert.is_true(placed.young:equal(T.full({ 32 }, 7)) and placed.position:close(long.position, 1e-12))
+    -- a group that keeps the robot's own values keeps those of cq.Robot
+    assert.equal(10, double:with({ young = { foot = 1 } }).young:get(32))
+    local grad = cq.grad(function(p)
+      local one = r:with { young = p }
+      return one:with({ young = one.young:square() }).young:sum()
+    end)(cq.param(3))
+    assert.near(32 * 2 * 3, grad:item(), 1e-9)
+    assert.same({ 5, 32 }, r:with({ density = T.ones { 5, 1 } }).density:shape())
+  end)
+
   it("refuses what cannot be", function()
     local function refused(fields) return sentence(function() return r:with(fields) end) end
     says(refused { yong = 1 }, "unknown field yong (did you mean young?)")

@@ -115,6 +115,39 @@ describe("a stretched robot", function()
     assert.near(0.5 * 0.05, volume:sum():item(), 1e-12)
   end)
 
+  it("may be stretched again along an axis, from where the joints then are", function()
+    local body = cq.Robot { shape = cq.Shape.box { size = { 0.5, 0.25 }, spacing = 1 / 32 },
+      material = cq.Material.neo_hookean { young = 20, poisson = 0.3 } }:at { 0.2, 0.3 }
+    local function along(first, second) return body:stretched(first):stretched(second) end
+    local thrice = body:stretched { axis = "x", factor = 3 }
+    for _, factor in ipairs { 1.5, 2, 0.5 } do
+      local twice = along({ axis = "x", factor = factor }, { axis = "x", factor = 3 / factor })
+      assert.is_true(twice.position:close(thrice.position, 1e-12) and twice.volume:close(thrice.volume, 1e-12))
+    end
+    -- the second section alone, though the first has moved it; then both, by the place that the middle has then
+    local long = { axis = "x", joints = { 0, 0.25 }, factor = 2 }
+    local both = body:stretched { axis = "x", joints = { 0, 0.25, 0.5 }, lengths = { 0.5, 0.75 } }
+    local twice = along(long, { axis = "x", joints = { 0.25, 0.5 }, lengths = 0.75 })
+    assert.is_true(twice.position:close(both.position, 1e-12) and twice.volume:close(both.volume, 1e-12))
+    twice = along(long, { axis = "x", joints = { 0, 0.25, 0.5 }, places = { 0, 0.5, 1.25 } })
+    assert.is_true(twice.position:close(both.position, 1e-12))
+    twice = along({ axis = "x", factor = 2, fixed = 2 }, { axis = "x", factor = 0.5, fixed = 2 })
+    assert.is_true(twice.position:close(body.position, 1e-12))
+    -- saved between, and the gradient of both
+    local robot = require "cq.saved.robot"
+    local data = robot.data(body, body:stretched(long))
+    local again = robot.make(data, "a test"):stretched { axis = "x", joints = { 0.25, 0.5 }, lengths = 0.75 }
+    assert.is_true(again.position:close(both.position, 1e-12))
+    data.values.position.stretches = nil
+    says(sentence(again.stretched, robot.make(data, "a test"), long), "did not keep its stretches")
+    local check = cq.check_gradient(function(p)
+      local one = along({ axis = "x", joints = { 0, 0.25 }, factor = p[1] },
+        { axis = "x", joints = { 0.1, 0.4 }, factor = p[2] })
+      return (one.position:square():sum(2) * one.volume):sum() * 100
+    end, cq.param { 1.3, 0.8 }, { each = true })
+    assert.is_true(check.ok, tostring(check))
+  end)
+
   it("has the gradient to its lengths, through volumes, cables and pins", function()
     local robots = { Creature.finger { drive = "cables" }, Creature.arm { dim = 2, count = 4, hanging = true } }
     for _, robot in ipairs(robots) do
@@ -168,7 +201,7 @@ describe("a stretched robot", function()
     local function built(wall, roof)
       local values = thick(robot, wall, roof).values
       local again = drawn()
-      again.position, again.volume = values.position.tensor, values.volume.tensor
+      again.base.position, again.base.volume = values.position.tensor, values.volume.tensor
       require("cq.base.made").remember(again, {})             -- as if they had been drawn so
       local place = world_with(again)
       local out = ends(nil, place)

@@ -413,9 +413,9 @@ describe("walls", function()
         gravity[axis], push[axis], gravity[axis % dim + 1] = -4, 0.3, -0.5
         -- Where a block on a wall is after 30 control steps, and the impulses of the wall.
         local function on(wall)
-          local world = cq.World { cells = size[3] and { 24, 24, 24 } or { 24, 24 }, dx = 1 / 24, dt = 5e-3,
+          local place = cq.World { cells = size[3] and { 24, 24, 24 } or { 24, 24 }, dx = 1 / 24, dt = 5e-3,
             substeps = "auto", precision = "float64", gravity = gravity, walls = wall, body:at(at) }
-          local roll = world:rollout { steps = 30, contact = true }
+          local roll = place:rollout { steps = 30, contact = true }
           return roll.state:positions(), roll.contact.impulse
         end
         for _, velocity in ipairs { false, push } do

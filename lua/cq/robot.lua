@@ -45,16 +45,21 @@ local tables = require "cq.base.tables"
 ---@field volume cq.Tensor           {n} initial volume of each particle, area in 2D
 ---@field density cq.Tensor          {n} mass per volume
 ---@field signals string[]           a name for every actuator signal
----@field [string] cq.Tensor         {n, ...} a constant of its materials by its name, as robot.young; NaN where a particle's
----  material lacks it
+---@field [string] cq.Tensor         {n, ...} a constant of its materials, as robot.young; NaN where a particle's material
+---  lacks it. Constants, position, volume and density are as robot:with, stretched and hydrostatic have set them
+---@field base table<string, cq.Tensor>   {n, ...} by field, without what these have set; internal
 local Robot = { __name = "cq.Robot" }
 
--- A method or field; a constant that the robot's materials lack is an error that lists those they have.
+-- A method or field; a field of particles or cables as it holds, with gradients. A constant that the robot's materials
+-- lack is an error that lists those they have.
 function Robot.__index(self, key)
   local value = Robot[key]
   if value ~= nil then return value end
   local entry = field.by_name[key]
-  if entry and entry.owner == "constant" then constants.require(self, key, "robot") end
+  if not entry then return end
+  value = values.spread(self, key) or self.base[key]
+  if value == nil and entry.owner == "constant" then constants.require(self, key, "robot") end
+  return value
 end
 
 ---Particles of a robot under one name, from robot:group.
@@ -291,8 +296,9 @@ end
 -- or "equal", their mean. The mass of a particle is its density times its volume, so the density follows.
 local function set_equal(self, volume, mass)
   local n = self.particle_count
-  if volume then self.volume = T.full({ n }, volume == "equal" and self.volume:mean():item() or volume) end
-  if mass then self.density = (mass == "equal" and (self.density * self.volume):mean():item() or mass) / self.volume end
+  local base = self.base
+  if volume then base.volume = T.full({ n }, volume == "equal" and self.volume:mean():item() or volume) end
+  if mass then base.density = (mass == "equal" and (self.density * self.volume):mean():item() or mass) / self.volume end
 end
 
 -- ---- construction ---------------------------------------------------------------------------------------------------
@@ -329,7 +335,7 @@ local function sample(self, shape, spacing)
   self.lower, self.size, self.offset = shape.lower, {}, {}
   for d = 1, shape.dim do self.size[d], self.offset[d] = shape.upper[d] - shape.lower[d], 0 end
   self.particle_count, self.dim = found.count, found.dim
-  self.position, self.volume = found.position, found.volume
+  self.base.position, self.base.volume = found.position, found.volume
   self.surface, self.drawn = shape.surface, found.colour      -- of a mesh, and of a drawing, for pictures
   self.walls, self.wall_names = found.walls, found.wall_names
   for _, name in ipairs(found.group_names) do add_group(self, name, found.groups[name]) end
@@ -357,7 +363,7 @@ end
 local function new(_, fields)
   local def = spec(fields)
   local self = setmetatable({ name = def.name, formulation = def.formulation or false, groups = {}, group_table = {},
-    group_names = {} }, Robot)
+    group_names = {}, base = {} }, Robot)
   self.root = self
   sample(self, def.shape, def.spacing)
   if def.groups then user_groups(self, def.groups) end
@@ -381,6 +387,7 @@ local WHAT, ADVICE = "cq.Robot", "give it to cq.Robot, or take robot:with { %s =
 local function copy(self)
   made.require(self, WHAT, ADVICE)
   local out = setmetatable(tables.merged(self), Robot)
+  out.base = tables.merged(self.base)
   self.copied = true
   out.origin, out.frozen, out.copied, out.in_world, out.group_table, out.pins = self, nil, nil, nil, {}, {}
   for name, group in pairs(self.group_table) do
@@ -408,7 +415,7 @@ end
 function Robot:at(offset)
   is.argument("robot:at", "offset", is.vector { size = self.dim }, offset)
   local out = copy(self)
-  out.position = T.tape.pause(function() return self.position + T.tensor(offset) end)
+  out.base.position = T.tape.pause(function() return self.base.position + T.tensor(offset) end)
   out.offset = {}
   for d = 1, self.dim do out.offset[d] = self.offset[d] + offset[d] end
   cables.measure(out)      -- anchors stay in the world

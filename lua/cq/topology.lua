@@ -118,7 +118,7 @@ local function solid_values(robot)
   local out = {}
   for _, entry in ipairs(field.of_robot) do
     local is_stiffness = entry.owner == "constant" and entry.unit:find "^stress"
-    if (is_stiffness or entry.name == "density") and rawget(robot, entry.name) then
+    if (is_stiffness or entry.name == "density") and robot.base[entry.name] then
       local having, start = values.having(robot, entry.name), values.start(robot, entry.name)
       if start.rank > 1 then
         is.fail("cq.Topology: the robot's %s has a value for each scene of a batch", entry.name)

@@ -67,7 +67,7 @@ end
 -- The place {dim} of a point of a cable at rest: its anchor, or the mean of its particles.
 local function place_of(robot, point)
   if point.anchor then return point.anchor end
-  local x, dim, out = robot.position:data(), robot.dim, {}
+  local x, dim, out = robot.base.position:data(), robot.dim, {}
   for i = 1, dim do
     local sum = 0
     for _, p in ipairs(point.index) do sum = sum + x[p * dim + i - 1] end
@@ -110,8 +110,8 @@ local function span(robot, one)
   return sum
 end
 
----Sets robot.cable_stiffness, cable_length (rest length) and cable_friction, tensors {cables}. A cable without a
----rest_length of its own gets the length of its path through the robot's particles as they are now.
+---Sets cable_stiffness, cable_length (rest length) and cable_friction of robot.base, tensors {cables}. A cable without
+---a rest_length of its own gets the length of its path through the robot's particles as they are now.
 ---@param robot cq.Robot
 function cable.measure(robot)
   local stiffness, length, friction = {}, {}, {}
@@ -120,7 +120,8 @@ function cable.measure(robot)
     stiffness[k], length[k], friction[k] = def.stiffness, def.rest_length or span(robot, one), def.friction
   end
   if #robot.cables == 0 then return end
-  robot.cable_stiffness, robot.cable_length, robot.cable_friction = T.tensor(stiffness), T.tensor(length),
+  local base = robot.base
+  base.cable_stiffness, base.cable_length, base.cable_friction = T.tensor(stiffness), T.tensor(length),
     T.tensor(friction)
 end
 

@@ -305,7 +305,7 @@ end
 local function volume_drawn(entry)
   local closed, rows = entry.surface.chamber, {}
   for k, p in ipairs(closed.index) do rows[k] = p + 1 end
-  return chamber.volume(closed, coordinates(entry.robot.position:gather(rows, 1), entry.robot.dim)):item()
+  return chamber.volume(closed, coordinates(entry.robot.base.position:gather(rows, 1), entry.robot.dim)):item()
 end
 
 ---The closed cavity whose volume in a state is the largest multiple of its volume at rest, `drawn`: the error of a

@@ -27,7 +27,7 @@ function options.natural_decay(run)
   local square, world = 0, run.world
   for _, g in ipairs(world.gravity or {}) do square = square + g * g end
   if square == 0 or not (run.objective.running or run.objective.work) then return math.huge end
-  local volume = world.robot.volume:sum():item()
+  local volume = world.robot.base.volume:sum():item()
   local length = world.dim == 2 and math.sqrt(volume) or volume ^ (1 / 3)
   return 3 * math.sqrt(length / math.sqrt(square))
 end

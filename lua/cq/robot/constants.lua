@@ -49,8 +49,8 @@ local function fill(robot, material, index, count)
   end
   for _, constant in ipairs(material.constants) do
     local name, numbers = constant.name, numbers_of(robot, material, constant)
-    if not rawget(robot, name) then robot[name] = field.none(constant, robot.particle_count, robot.dim) end
-    local data, width = robot[name]:data(), #numbers
+    if not robot.base[name] then robot.base[name] = field.none(constant, robot.particle_count, robot.dim) end
+    local data, width = robot.base[name]:data(), #numbers
     for k = 0, count - 1 do
       local p = index and index[k] or k
       for i = 1, width do data[p * width + i - 1] = numbers[i] end
@@ -64,7 +64,7 @@ end
 ---@param given cq.Material|table<string, cq.Material>
 function constants.set(robot, given)
   local n = robot.particle_count
-  robot.density = T.zeros { n }
+  robot.base.density = T.zeros { n }
   robot.law, robot.laws = ffi.new("int32_t[?]", n), { having = {} }
   if text.is_instance(given, "cq.Material") then return fill(robot, given, nil, n) end
   local names = {}
@@ -143,7 +143,7 @@ end
 ---@param name string
 ---@param what string      for errors
 function constants.require(robot, name, what)
-  if rawget(robot, name) then return end
+  if robot.base[name] then return end
   is.fail("%s: no material of %s has %s; they are %s", what, robot.name, name, materials_text(robot))
 end
 

@@ -9,7 +9,6 @@ local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local constants = require "cq.robot.constants"
-local values = require "cq.robot.values"
 
 local COMPRESSION = 0.05     -- what s may be at the bottom: with more the liquid is soft, and its waves are slow
 
@@ -79,14 +78,14 @@ end
 return function(robot, fields)
   local def = spec(fields)
   local up, size = upward(robot, def.gravity)
-  if not rawget(robot, "exponent") then
+  if not robot.base.exponent then
     is.fail("robot:hydrostatic: %s has no cq.Material.fluid", robot.name)
   end
   -- of all particles, or of those of fluid
   local fluid = constants.having(robot, "exponent")
   -- A value of the robot at the particles of the liquid, {count, ...} or with the batch in front.
   local function of(name)
-    local value = values.spread(robot, name) or robot[name]
+    local value = robot[name]
     return fluid and value:gather(fluid.index, name == "position" and -2 or -1) or value
   end
   local depth = (def.surface or top_of(robot, up)) - (of "position" * T.tensor(up)):sum(-1)
@@ -101,6 +100,6 @@ return function(robot, fields)
   local side = (ratio ^ (1 / robot.dim)):unsqueeze(-1):unsqueeze(-1)
   return {
     deformation = { tensor = side * T.eye(robot.dim) },
-    volume = { tensor = (values.spread(robot, "volume") or robot.volume) / ratio },
+    volume = { tensor = robot.volume / ratio },
   }
 end

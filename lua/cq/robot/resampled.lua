@@ -206,10 +206,10 @@ end
 -- that replace them. Errors: places or volumes by robot:with.
 local function take_values(out, robot, position, sources, volume)
   for _, entry in ipairs(field.of_robot) do
-    local own = rawget(robot, entry.name)
-    if own and entry.owner ~= "cable" then out[entry.name] = own:gather(sources, 1) end
+    local own = robot.base[entry.name]
+    if own and entry.owner ~= "cable" then out.base[entry.name] = own:gather(sources, 1) end
   end
-  out.position, out.volume = position, volume
+  out.base.position, out.base.volume = position, volume
   local given = robot.values or {}
   if given.position or given.volume then
     is.fail("%s has places or volumes of its own for its %d particles, which others cannot take", robot.name,

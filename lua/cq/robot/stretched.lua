@@ -5,10 +5,13 @@
 --                 |--------|-------------|
 --   new places   A   B   C           x' = A + (x - a) (B - A) / (b - a) between a and b, and so on; beyond the ends the
 --                 |------------|-------|            body moves with its end. Volumes follow the slopes.
+--
+-- A second stretch along an axis begins where the first one ended: its joints are places as they were drawn too, a is
+-- where the first one has moved them, and sections have the particles that were drawn between their joints.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
-local values = require "cq.robot.values"
+local tables = require "cq.base.tables"
 
 ---@class robot.stretched.def
 ---@field axis "x"|"y"|"z"
@@ -19,6 +22,7 @@ local values = require "cq.robot.values"
 ---@field places? number[]|cq.Tensor           of all joints; or factor, or lengths [length]
 ---@field fixed? integer               the joint that stays where it is, with factor and lengths
 
+local axes = { x = 1, y = 2, z = 3 }
 local amount = is.any_of { is.number(), is.table(), optional = true }
 
 local spec = is.define("robot:stretched", {
@@ -58,9 +62,12 @@ local function row(value, count, name, noun)
   return tensor
 end
 
--- The new places of the joints {m + 1} by the stretches of the sections, on the recording tape. Errors: not one of
--- factor, lengths and places.
-local function places_of(def, joints)
+-- The lengths {m} between places {m + 1}.
+local function lengths_of(places) return places:slice(2, places.count) - places:slice(1, places.count - 1) end
+
+-- The new places of the joints {m + 1}, which are at the places `old` {m + 1}, by the stretches of the sections, on the
+-- recording tape. Errors: not one of factor, lengths and places.
+local function places_of(def, old)
   local given = {}
   for _, name in ipairs { "factor", "lengths", "places" } do
     if def[name] ~= nil then given[#given + 1] = name end
@@ -69,12 +76,11 @@ local function places_of(def, joints)
     is.fail("robot:stretched: give one of factor, lengths and places, got %s", #given == 0 and "none"
       or table.concat(given, " and "))
   end
-  local m, old = #joints - 1, {}
+  local m = old.count - 1
   if def.places ~= nil then return row(def.places, m + 1, "places", "joint") end
-  for k = 1, m do old[k] = joints[k + 1] - joints[k] end
   local lengths = def.lengths ~= nil and row(def.lengths, m, "lengths", "section")
-    or row(def.factor, m, "factor", "section") * T.tensor(old)
-  local places = { [def.fixed] = T.tensor(joints[def.fixed]) }
+    or row(def.factor, m, "factor", "section") * lengths_of(old)
+  local places = { [def.fixed] = old[def.fixed] }
   for k = def.fixed, m do places[k + 1] = places[k] + lengths[k] end
   for k = def.fixed, 2, -1 do places[k - 1] = places[k] - lengths[k - 1] end
   return T.stack(places)
@@ -106,8 +112,8 @@ local function check_joints(place, joints, axis)
   end
 end
 
--- Two lists {n}, for each particle: the joint from which its distance is measured, and the number of its section; 1 and
--- m + 2 are the parts beyond the end joints.
+-- Two lists {n}, for each place {n} as it was drawn: the joint from which its distance is measured, and the number of
+-- its section; 1 and m + 2 are the parts beyond the end joints.
 local function sections_of(place, joints)
   local from, section = {}, {}
   for p = 1, place.count do
@@ -118,9 +124,18 @@ local function sections_of(place, joints)
   return from, section
 end
 
+-- Where a stretch { joints: as they were drawn, old, new: places {m + 1} before and after it } moves places `at` {n},
+-- and the slopes there. drawn {n}: the same places as they were drawn.
+local function moved(stretch, drawn, at)
+  local old, new, one = stretch.old, stretch.new, T.ones { 1 }
+  local from, section = sections_of(drawn, stretch.joints)
+  local slope = T.concat({ one, lengths_of(new) / lengths_of(old), one }, 1):gather(section, 1)
+  return new:gather(from, 1) + (at - old:gather(from, 1)) * slope, slope
+end
+
 -- ---- walls under pressure -------------------------------------------------------------------------------------------
 
--- Was the length of section k given as the plain number that it was drawn with, `old`? A tensor may be a parameter.
+-- Was the length of section k given as the plain number that it has had, `old`? A tensor may be a parameter.
 local function is_kept(def, k, old)
   if def.places ~= nil then return false end
   local given, drawn = def.factor or def.lengths, def.factor and 1 or old
@@ -130,8 +145,9 @@ end
 
 -- The engine keeps the area vectors N A of open surfaces under pressure as they were drawn. A stretch by s leaves their
 -- component along its axis and makes the others s times as large, so a section that holds a wall with others must keep
--- its length. Errors: it does not.
-local function check_walls(robot, def, axis, place, joints)
+-- its length. Errors: it does not. place {n}: of particles, as they were drawn; lengths {m}: of the sections until now.
+local function check_walls(robot, def, place, joints, lengths)
+  local axis = axes[def.axis]
   for _, one in ipairs(robot.surfaces) do
     for k, p in ipairs(one.area and one.index or {}) do
       local across, along = 0, one.area:get(k, axis)
@@ -139,10 +155,10 @@ local function check_walls(robot, def, axis, place, joints)
       if across > 1e-16 * along * along then
         local x, j = place:get(p + 1), 0
         while j < #joints and x >= joints[j + 1] do j = j + 1 end
-        if j > 0 and j < #joints and not is_kept(def, j, joints[j + 1] - joints[j]) then
+        if j > 0 and j < #joints and not is_kept(def, j, lengths:get(j)) then
           is.fail("robot:stretched: the section from %s to %s holds walls of the pressure \"%s\", whose areas do not follow; end it with joints "
             .. "where the chamber ends, and give its length as the number %s, or its factor as the number 1",
-            text.number(joints[j]), text.number(joints[j + 1]), one.name, text.number(joints[j + 1] - joints[j]))
+            text.number(joints[j]), text.number(joints[j + 1]), one.name, text.number(lengths:get(j)))
         end
       end
     end
@@ -151,15 +167,25 @@ end
 
 -- ---- the stretch ----------------------------------------------------------------------------------------------------
 
--- The positions {n, dim} in the robot's own coordinates, as an earlier robot:stretched may have moved them. Errors:
--- positions given by robot:with.
+-- The positions {n, dim} in the robot's own coordinates: as they were drawn, and as earlier stretches have moved them;
+-- and these stretches, lists by axis. Errors: positions given by robot:with.
 local function own_position(robot)
   local given = robot.values and robot.values.position
-  if given and given.relative then return given.tensor end
-  if given then
+  if given and not given.relative then
     is.fail("robot:stretched: this robot has a position by robot:with; stretch it before, and not in the place of that")
+  elseif given and not given.stretches then
+    is.fail("robot:stretched: this robot was saved by a program that did not keep its stretches; stretch the one of its "
+      .. "script")
   end
-  return T.tape.pause(function() return robot.position - T.tensor(robot.offset) end)
+  local drawn = T.tape.pause(function() return robot.base.position - T.tensor(robot.offset) end)
+  return drawn, given and given.tensor or drawn, given and given.stretches or {}
+end
+
+-- A list with one more entry.
+local function followed_by(list, entry)
+  local out = { unpack(list or {}) }
+  out[#out + 1] = entry
+  return out
 end
 
 ---The values of the stretched robot, as values.check gives them: position in its own coordinates, volume, and lengths
@@ -169,25 +195,27 @@ end
 ---@return table<string, table>
 return function(robot, fields)
   local def = spec(fields)
-  local axis = ({ x = 1, y = 2, z = 3 })[def.axis]
+  local axis = axes[def.axis]
   if axis > robot.dim then is.fail("robot:stretched: axis must be \"x\" or \"y\" in 2D, got \"z\"") end
   local joints = joints_of(robot, def, axis)
-  local places = places_of(def, joints)
-  check_lengths(places, joints)
-  local position = own_position(robot)
+  local drawn, position, before = own_position(robot)
+  local place = T.tape.pause(function() return drawn:slice(axis, axis, 2):squeeze(2) end)
+  local marks = T.tensor(joints)
+  local old = marks
+  for _, one in ipairs(before[def.axis] or {}) do old = moved(one, marks, old) end
+  local stretch = { joints = joints, old = old, new = places_of(def, old) }
+  check_lengths(stretch.new, joints)
+  T.tape.pause(check_joints, place, joints, def.axis)
+  T.tape.pause(check_walls, robot, def, place, joints, lengths_of(old))
   local columns = {}
   for d = 1, robot.dim do columns[d] = position:slice(d, d, 2) end
-  local place, m, one = columns[axis]:squeeze(2), #joints - 1, T.ones { 1 }
-  T.tape.pause(check_joints, place, joints, def.axis)
-  T.tape.pause(check_walls, robot, def, axis, place, joints)
-  local from, section = sections_of(place, joints)
-  local old = T.tensor(joints)
-  local slope = T.concat({ one, (places:slice(2, m + 1) - places:slice(1, m)) / (old:slice(2, m + 1) - old:slice(1, m)),
-    one }, 1):gather(section, 1)
-  columns[axis] = (places:gather(from, 1) + (place - old:gather(from, 1)) * slope):unsqueeze(2)
+  local along, slope = moved(stretch, place, columns[axis]:squeeze(2))
+  columns[axis] = along:unsqueeze(2)
+  local stretches = tables.merged(before)
+  stretches[def.axis] = followed_by(before[def.axis], stretch)
   local out = {
-    position = { tensor = T.concat(columns, 2), relative = true },
-    volume = { tensor = (values.spread(robot, "volume") or robot.volume) * slope },
+    position = { tensor = T.concat(columns, 2), relative = true, stretches = stretches },
+    volume = { tensor = robot.volume * slope },
   }
   local own_length = robot.values and robot.values.cable_length
   if #robot.cables > 0 and (not own_length or own_length.measured) then out.cable_length = { measured = true } end

@@ -21,15 +21,15 @@ end
 -- whole robot.
 local function gather_values(out, robot, list)
   for _, entry in ipairs(field.of_robot) do
-    local own = rawget(robot, entry.name)
-    if own and entry.owner ~= "cable" then out[entry.name] = own:gather(list, 1) end
+    local own = robot.base[entry.name]
+    if own and entry.owner ~= "cable" then out.base[entry.name] = own:gather(list, 1) end
   end
   out.values = {}
   for name, given in pairs(robot.values or {}) do
     -- places in the robot's own coordinates stay so
     local spread = given.relative and given.tensor or values.spread(robot, name)
     local lead = spread.rank - #values.width(robot, name)
-    out.values[name] = { tensor = spread:gather(list, lead), relative = given.relative }
+    out.values[name] = { tensor = spread:gather(list, lead), relative = given.relative, stretches = given.stretches }
   end
 end
 

@@ -11,8 +11,8 @@ local transfer = {}
 
 -- The places of a robot's particles {n, dim}, without those set by robot:with, as shares of the box around it, 0 to 1.
 local function relative(robot)
-  local x, low, high = robot.position:detach(), {}, {}
-  local spacing = robot.volume:mean():item() ^ (1 / robot.dim)
+  local x, low, high = robot.base.position:detach(), {}, {}
+  local spacing = robot.base.volume:mean():item() ^ (1 / robot.dim)
   for d = 1, robot.dim do
     local along = x:slice(d, d, 2)
     low[d], high[d] = along:min():item() - spacing / 2, along:max():item() + spacing / 2

@@ -197,7 +197,7 @@ end
 function values.base(robot, name)
   local entry = field.by_name[name]
   local without = entry.owner == "constant" and field.none or field.fill
-  return rawget(robot, name) or (entry.owner == "cable" and T.zeros { 0 }
+  return robot.base[name] or (entry.owner == "cable" and T.zeros { 0 }
     or without(entry, robot.particle_count, robot.dim))
 end
 

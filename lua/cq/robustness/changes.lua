@@ -26,7 +26,7 @@ local function value_of(robot, name) return values.spread(robot, name) or values
 local function stiffer(robot, factor)
   local given = {}
   for _, entry in ipairs(field.of_robot) do
-    if entry.owner == "constant" and entry.unit == "stress" and rawget(robot, entry.name) then
+    if entry.owner == "constant" and entry.unit == "stress" and robot.base[entry.name] then
       given[entry.name] = value_of(robot, entry.name) * factor
     end
   end

@@ -215,7 +215,7 @@ local function masses(world, list, _, batch)
   end
   if not any then return end
   for k, own in ipairs(world.robots) do
-    parts[k] = (given[k].density or own.density) * (given[k].volume or own.volume)
+    parts[k] = (given[k].density or own.base.density) * (given[k].volume or own.base.volume)
   end
   return join(parts, 1, batch, "density")
 end

@@ -86,13 +86,14 @@ local function mapped(list, f)
   return out
 end
 
--- The values that robot:with has set, by name, as data { tensor, relative, measured, list } each; values by group are
--- spread over the particles.
+-- The values that robot:with has set, by name, as data { tensor, relative, stretches, measured, list } each; values by
+-- group are spread over the particles.
 local function of_values(given)
   local out = {}
   for name, value in pairs(given.values or {}) do
     local tensor = not value.list and not value.measured and (value.tensor or values.spread(given, name))
-    out[name] = { tensor = tensor and tensor:detach() or nil, relative = value.relative, measured = value.measured,
+    out[name] = { tensor = tensor and tensor:detach() or nil, relative = value.relative,
+      stretches = plain.copy(value.stretches), measured = value.measured,
       list = value.list and mapped(value.list, plain.copy) }
   end
   return out
@@ -124,7 +125,7 @@ function robot.data(given, body)
   local out = { constants = {}, indices = {}, laws = mapped(given.laws, of_material) }
   for _, name in ipairs(as_they_are) do out[name] = plain.copy(given[name]) end
   for _, entry in ipairs(field.of_robot) do
-    local own = rawget(given, entry.name)
+    local own = given.base[entry.name]
     if own then out.constants[entry.name] = own:detach() end
   end
   out.law = plain.numbers(given.law, given.particle_count)
@@ -262,11 +263,11 @@ function robot.make(data, what)
       data.own)
   end
   require_whole(data, what)
-  local out = setmetatable({ group_table = {}, group_names = {} }, robots.class)
+  local out = setmetatable({ group_table = {}, group_names = {}, base = {} }, robots.class)
   out.root = out
   for _, name in ipairs(as_they_are) do out[name] = plain.copy(data[name]) end
   out.formulation = data.formulation or false      -- which came later
-  for name, tensor in pairs(data.constants) do out[name] = tensor end
+  for name, tensor in pairs(data.constants) do out.base[name] = tensor end
   out.law = plain.index(data.law)
   out.laws = mapped(data.laws, to_material)
   for k, material in ipairs(out.laws) do out.laws[material:engine_key()] = k - 1 end

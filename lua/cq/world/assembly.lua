@@ -166,7 +166,7 @@ end
 local function joined(robots, entry)
   local list, any = {}, false
   for k, robot in ipairs(robots) do
-    local own = rawget(robot, entry.name)
+    local own = robot.base[entry.name]
     any = any or own ~= nil
     list[k] = own or field.none(entry, entry.owner == "cable" and 0 or robot.particle_count, robot.dim)
   end
@@ -392,8 +392,8 @@ function assembly.fill(def, robots, walls, domain)
     if robot.dim ~= domain.dim then
       is.fail("cq.World: %s is %dD, the world is %dD by its cells", robot.name, robot.dim, domain.dim)
     end
-    check_domain("cq.World", robot, robot.position:data(), domain)
-    check_walls("cq.World", robot, robot.position:data(), walls, arrays.walls, domain)
+    check_domain("cq.World", robot, robot.base.position:data(), domain)
+    check_walls("cq.World", robot, robot.base.position:data(), walls, arrays.walls, domain)
     robot.first, robot.signal_first = count, signals
     count, signals = count + robot.particle_count, signals + robot.actuator_count
   end
