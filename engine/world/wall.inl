@@ -130,13 +130,13 @@ CQ_WALL int height_inclines(const cq_wall *w, int axis, const wall_real x[3]) {
 }
 
 // Sets the normal along which a height field holds a point x, if it does; returns the number of normals, 0 or 1. slack:
-// how far above the ground x may be [length].
+// how far above the ground x may be, along the normal [length].
 CQ_WALL int32_t height_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
                                wall_real normals[3][3]) {
   const wall_cell c = height_cell(w, dim, x);
-  if (x[1] > height_of(&c) + slack) return 0;
   wall_real rise[3];
   const wall_real length = height_rise(w, dim, &c, rise);
+  if (x[1] > height_of(&c) + slack * length) return 0;
   for (int i = 0; i < 3; i++) normals[0][i] = rise[i] / length;
   return 1;
 }
@@ -199,10 +199,10 @@ CQ_WALL wall_real wall_depth(const cq_wall *w, int32_t dim, double slack, const 
     const wall_real length = height_rise(w, dim, &c, rise);
     const double twist =
         dim == 3 ? (c.h11 - c.h10 - c.h01 + c.h00) / (w->height_spacing[0] * w->height_spacing[1]) : 0;
-    depth = (depth + height_of(&c) - x[1]) / length;
+    const wall_real below = (height_of(&c) - x[1]) / length;
     for (int i = 0; i < dim; i += 2)
-      slope[i] = height_inclines(w, i, x) ? slope[i] + depth * twist * rise[2 - i] / (length * length) : (wall_real)0;
-    return depth;
+      slope[i] = height_inclines(w, i, x) ? slope[i] + below * twist * rise[2 - i] / (length * length) : (wall_real)0;
+    return depth + below;
   }
   for (int i = 0; i < dim; i++) {
     double face = w->point[i];

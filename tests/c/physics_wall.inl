@@ -31,18 +31,19 @@ struct normals_map {
   }
 };
 
-// how deep the same points are along their normals
+// how deep the same points are along their normals, in the wall or, with a negative slack, in a smaller one
 struct depth_map : normals_map {
+  double slack = 1e-9;
   enum { inputs = 3, outputs = 1 };
   void primal(const dual *in, dual *out) const {
     dual normals[3][3] = {{0}}, slope[3];
-    const int32_t count = wall_over_dual::wall_normals(&wall, dim, 1e-9, in, normals);
-    out[0] = wall_over_dual::wall_depth(&wall, dim, 1e-9, in, normals[count - 1], slope);
+    const int32_t count = wall_over_dual::wall_normals(&wall, dim, slack, in, normals);
+    out[0] = wall_over_dual::wall_depth(&wall, dim, slack, in, normals[count - 1], slope);
   }
   void adjoint(const double *in, double *grad_in, const double *grad_out) const {
     double normals[3][3] = {{0}}, slope[3];
-    const int32_t count = cq_wall_normals(&wall, dim, 1e-9, in, normals);
-    const double depth = cq_wall_depth(&wall, dim, 1e-9, in, normals[count - 1], slope);
+    const int32_t count = cq_wall_normals(&wall, dim, slack, in, normals);
+    const double depth = cq_wall_depth(&wall, dim, slack, in, normals[count - 1], slope);
     CHECK(depth >= 0, "a point that a wall holds is %g inside", depth);
     for (int i = 0; i < 3; i++) grad_in[i] += grad_out[0] * slope[i];
   }
@@ -84,6 +85,7 @@ static void check_walls(void) {
     holds("a hollow sphere's normals and depth", flat, 0);
     wall->hollow = 0;
     wall->shape = CQ_WALL_HEIGHT_FIELD;
+    depth.slack = -0.5;
     wall->height = height;
     wall->height_count[0] = 4;
     wall->height_count[1] = dim == 3 ? 4 : 1;
