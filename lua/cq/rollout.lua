@@ -504,8 +504,8 @@ end
 ---Simulates scenes for a number of control steps. While a tape records, it is one operation on it; without a tape,
 ---nothing is kept for gradients.
 ---
----The observer sees the state before each control step; running and record see the state after it. With a batch every
----result has the scene as its first dimension; without one there is no such dimension.
+---The observer sees the state before each control step; running and record see the state after it. With a batch,
+---readouts of a state begin with the scene, and record, running, contact, work and signals are {steps, batch, ...}.
 ---Errors: fields that are unknown or do not fit the world; a rollout inside one; a simulation that becomes unstable.
 ---@param world cq.World
 ---@param given world.rollout.def

@@ -228,9 +228,16 @@ local function gravity_of(self, rank)
   return g.rank == 2 and rank == 3 and g:unsqueeze(2) or g
 end
 
+-- Reads a quantity of motion of a selection. It is 0 of a state of world:settle, in whose particles the engine keeps
+-- displacements over dt, which its adjoint reads, in the place of velocities.
+local function read_motion(self, field, which, what)
+  local out = read(self, "sum", field, "mass", which, what)
+  return self.world.def.statics and out * 0 or out
+end
+
 local energies = {
   -- Kinetic energy of a selection.
-  kinetic = function(self, which, what) return read(self, "sum", "kinetic_energy", "mass", which, what) end,
+  kinetic = function(self, which, what) return read_motion(self, "kinetic_energy", which, what) end,
   -- Elastic energy of a selection.
   elastic = function(self, which, what) return read(self, "sum", "energy_density", "volume", which, what) end,
   -- Potential energy -m g . x of a selection.
@@ -243,8 +250,8 @@ local energy_kind = is.one_of { "total", "kinetic", "elastic", "potential", defa
 
 ---Energy of a group, a robot, or the whole world [mass length^2/time^2]: kinetic, including the affine velocity C;
 ---elastic; potential, -m g . x, zero at the origin; or their sum. The energy that actuators hold is left out. The
----kinetic energy of total Lagrangian steps is that of the nodes: it also counts motion of a cell that is not affine,
----which particles do not see.
+---kinetic energy is that of the particles. In total Lagrangian steps their velocities are means over nodes, so that it
+---leaves out motion within a cell that is not affine. It is 0 in a state of world:settle.
 ---
 ---With Maxwell branches (cq.Material.viscoelastic) the sum is no balance of energy: what they store does not follow
 ---from their stress Q alone. elastic has <Q, F^T F - I>/2 in its place, which is about twice as large while nothing has
@@ -263,7 +270,7 @@ end
 ---Linear momentum of a group, a robot, or the whole world [mass length/time].
 ---@param which? string|string[]|integer[]|cq.Group|cq.Robot    all particles unless given
 ---@return cq.Tensor     {dim}, with a row for each group of a list
-function State:momentum(which) return read(self, "sum", "velocity", "mass", which, "state:momentum") end
+function State:momentum(which) return read_motion(self, "velocity", which, "state:momentum") end
 
 -- Component i of the last dimension of t, as a tensor without that dimension.
 local function component(t, i) return t:slice(i, i, -1):squeeze(-1) end
@@ -284,10 +291,10 @@ end
 function State:angular_momentum(which, options)
   local what = "state:angular_momentum"
   local about = options_for.angular_momentum(options).about
-  local whole = read(self, "sum", "angular_momentum", "mass", which, what)
+  local whole = read_motion(self, "angular_momentum", which, what)
   if about == "origin" then return whole end
   return whole - cross(read(self, "mean", "position", "mass", which, what),
-    read(self, "sum", "velocity", "mass", which, what))
+    read_motion(self, "velocity", which, what))
 end
 
 -- ---- rasters --------------------------------------------------------------------------------------------------------

@@ -127,7 +127,7 @@ local function create(self, raw, substeps)
   self.substeps, self.pieces = substeps, self.layout.force.stepped and substeps or 1
   raw.dt, raw.substeps = self.control_dt / self.pieces, substeps / self.pieces
   local out = ffi.new "cq_world *[1]"
-  engine.check(C.cq_world_create(raw, out), "cq.World", function(sentence)
+  engine.check(C.cq_world_create(raw, out), self.def.statics and "world:settle" or "cq.World", function(sentence)
     return (sentence:gsub("^body (%d+)", function(body) return self.layout.bodies[tonumber(body)] end))
   end)
   World.made = true                        -- threads are started: it is too late to split cores between processes
@@ -469,10 +469,10 @@ end
 ---without inertia from where they start. The weights of the grid stay those of the start, so that cells which a body
 ---crosses leave no trace; `updates` renews them. Pressure follows its surface; forces of one's own and cables are those
 ---at the start, but for cq.Implicit { cables = "implicit" }, by which a body may hang. Velocities and viscosity play no
----part. The state's velocities are displacements over dt; with formulation = "total_lagrangian" they are 0. To go on
----from rest, give a rollout robot:with { position = state:positions(), deformation = state:deformations() }; with total
----Lagrangian steps its grid then lies over the deformed body, which in thin walls rests elsewhere. Signals beyond
----[-1, 1] are not cut off, and gravity is that at time 0. Differentiable like a rollout.
+---part. The state's velocities are displacements over dt, or 0 with formulation = "total_lagrangian"; its momentum and
+---kinetic energy are 0. To go on from rest, give a rollout robot:with { position = state:positions(), deformation =
+---state:deformations() }; with total Lagrangian steps its grid then lies over the deformed body, which in thin walls
+---rests elsewhere. Signals beyond [-1, 1] are not cut off, and gravity is that at time 0. Differentiable like a rollout.
 ---Errors: a world of explicit steps; materials that flow or relax, and walls that move, for rest then depends on the
 ---way; signals of another shape than {signals}; no convergence, as of a body that nothing holds, or too much pressure.
 ---@param fields? world.settle.def
@@ -498,7 +498,7 @@ end
 
 ---Runs scenes through control steps: one differentiable operation within a function of cq.value_and_grad; elsewhere
 ---nothing is remembered. The observer sees the state before each control step, running and record that after it. With
----a batch every result has the scene as its first dimension; without one there is no such dimension.
+---a batch readouts of a state have the scene as first dimension, and what has all control steps as second one.
 ---Errors: a field that is not finite or has another shape than it must; signals that are not finite; a simulation
 ---that fails, with the control step, particle, group and what to do; a Courant number above 1 by the robot's values.
 ---@param fields world.rollout.def
