@@ -122,6 +122,21 @@ describe("mistakes in a rollout", function()
       1, true), message)
   end)
 
+  it("in a deformation that is inside out, for every law and scene", function()
+    for _, steps in ipairs { 0, 1 } do
+      local function deformed(value)
+        return sentence(function()
+          world:rollout { steps = steps, batch = 2, robot = world.robot:with { deformation = value } }
+        end)
+      end
+      local said = "world:rollout: deformation of particle 1 turns it inside out: its determinant is %s; it must be above 0"
+      assert.equal(said:format(-1), deformed { { -1, 0 }, { 0, 1 } })
+      assert.equal(said:format(0), deformed { { 0, 0 }, { 0, 0 } })
+      local two = T.stack({ T.eye(2), T.tensor { { 0, 1 }, { 2, 0 } } }, 1):unsqueeze(2)
+      assert.equal(said:format(-2), deformed(two))
+    end
+  end)
+
   it("of a trainable that cannot reach the objective", function()
     local message = sentence(function()
       T.value_and_grad(function(p)

@@ -114,6 +114,34 @@ describe("total Lagrangian steps", function()
     assert.near(0, found, 0.004)
   end)
 
+  it("lie on a sloping height field as on the plane that it is", function()
+    local t, kind = math.tan(0.5), "sticky"
+    for dim = 2, 3 do
+      for along = 1, dim, 2 do
+        local function heights(k) return along == 1 and 20 + 10 * t * k or { 20, 20 + 30 * t } end
+        local size, at = { 4, 4, dim == 3 and 3 or nil }, { 12, 30, dim == 3 and 12 or nil }
+        local field = along == 1 and dim == 3 and { { 20, 20 }, { 20 + 30 * t, 20 + 30 * t } }
+          or along == 3 and { heights(), heights() } or { heights(0), heights(1), heights(2), heights(3) }
+        local point, normal = { 0, 20, dim == 3 and 0 or nil }, { 0, 1, dim == 3 and 0 or nil }
+        normal[along] = -t
+        -- Where a block that is thrown down ends on a wall.
+        local function ends(wall)
+          local robot = block(size, {})
+          local world = world_of(robot, at, { walls = wall, cells = dim == 3 and { 40, 48, 40 } or { 40, 48 } })
+          local v = { 0, -0.3, dim == 3 and 0 or nil }
+          local out = world:rollout({ steps = 20, robot = world.robot:with { velocity = v } }).state:positions():copy()
+          world:close()
+          return out
+        end
+        local spacing = dim == 2 and 10 or along == 1 and { 30, 40 } or { 40, 30 }
+        local there = ends(cq.Boundary.height_field { heights = field, spacing = spacing, kind = kind })
+        local plain = ends(cq.Boundary.half_plane { point = point, normal = normal, kind = kind })
+        assert.is_true(there:close(plain, 1e-9), ("axis %d of %d"):format(along, dim))
+        assert.is_true((plain - ends(nil)):abs():max():item() > 0.1)
+      end
+    end
+  end)
+
   it("end on the floor wherever they fall from, in their gradient too", function()
     local robot = block({ 6, 6 }, {})
     local world = world_of(robot, { 10, 4.9 }, {
@@ -482,6 +510,17 @@ describe("total Lagrangian steps refuse", function()
     assert.equal("cq.World: robot has 1 particles along a cell; total Lagrangian steps need 1.5, or nodes swing "
       .. 'against each other without any stress: take more particles (spacing = dx / 2) or larger cells, or formulation = "updated"',
       mistaken({}, { sparse:at { 5, 5 } }))
+    -- and a body that a rollout makes larger, with pins that it takes along and without
+    for _, pins in ipairs { false, { 1 } } do
+      local plate = block({ 4, 4 }, { pins = pins or nil })
+      local world = world_of(plate, { 8, 8 }, {})
+      local function stretched(factor)
+        return world:rollout { steps = 1, robot = world.robot:stretched { axis = "x", factor = factor } }
+      end
+      stretched(1.7)
+      mistake.says(sentence(stretched, 2.5), "world:rollout: body 1 has 1.26 particles along a cell")
+      world:close()
+    end
     assert.equal("cq.World: total Lagrangian steps have no liquids, whose pressure could be smoothed; leave out "
       .. 'pressure_smoothing, or take formulation = "updated"', mistaken { pressure_smoothing = 0.5 })
   end)

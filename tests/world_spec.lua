@@ -305,6 +305,25 @@ describe("mistakes in a world", function()
     assert.equal(2, #world({ walls = { hill, slope } }).walls)
   end)
 
+  it("in the place that its robots have been given, and in no other", function()
+    local robot = scene.robot():at { 0.4, 0.2 }
+    local function walled(one)
+      return world { one, walls = cq.Boundary.floor { at = 0.7, axis = "x", kind = "separate" } }
+    end
+    says(sentence(walled, robot), "overlaps wall 1 (floor)")
+    local moved = robot:with { position = robot.position + T.tensor { 0.35, 0 } }
+    local kept = walled(moved)
+    says(sentence(kept.rollout, kept, { steps = 1, robot = robot }), "world:rollout: robot overlaps wall 1 (floor)")
+    assert.is_true(kept:rollout({ steps = 1 }).state:center("foot"):get(1) > 0.7)
+    kept:close()
+    local long = robot:stretched { axis = "y", factor = 3 }
+    says(sentence(world, { long, walls = cq.Boundary.obstacle { lower = { 0.3, 0.6 }, upper = { 0.7, 0.8 } } }),
+      "cq.World: robot overlaps wall 1 (obstacle)")
+    says(sentence(world, { robot:stretched { axis = "y", factor = 9 } }), "cq.World: robot starts outside the world: y of")
+    local scenes = T.stack({ robot.position, robot.position + 0.7 }, 1)
+    says(sentence(world, { robot:with { position = scenes } }), "cq.World: robot starts outside the world")
+  end)
+
   it("in its walls", function()
     says(sentence(cq.Boundary.box, { kind = "friction" }), "needs its coefficient mu")
     says(sentence(cq.Boundary.box, { kind = "slip", mu = 1 }), "mu is for kind \"friction\"")

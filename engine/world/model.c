@@ -105,15 +105,16 @@ static cq_status check_mixed(const cq_model *m) {
   return CQ_OK;
 }
 
-// CQ_OK, or CQ_INVALID for a body with fewer than 1.5 particles along a cell: quadratic splines with one particle in a
-// cell let nodes swing against their neighbours without any stress, and a body then sinks half a cell into a floor.
-static cq_status check_density(const cq_world_def *def, const cq_model *m) {
+// CQ_OK, or CQ_INVALID for a body with fewer than 1.5 particles along a cell, by their volumes {n}: quadratic splines
+// with one particle in a cell let nodes swing against their neighbours without any stress, and a body then sinks half a
+// cell into a floor.
+cq_status cq_model_check_density(const cq_model *m, const double *volumes) {
   static const double least = 1.5, slack = 5e-3;   // particles along a cell; what is said has three digits
   for (int32_t b = 0; b < m->body_count; b++) {
     double volume = 0, count = 0;
-    for (int64_t p = 0; p < def->particle_count; p++)
+    for (int64_t p = 0; p < m->particle_count; p++)
       if (m->body[p] == b) {
-        volume += def->volume[p];
+        volume += volumes[p];
         count++;
       }
     const double along = count ? m->dx / pow(volume / count, 1.0 / m->dim) : least;
@@ -184,7 +185,7 @@ static cq_status check_reference(const cq_world_def *def, cq_model *m) {
     return cq_fail(CQ_INVALID, "total Lagrangian steps have no liquids, whose pressure could be smoothed; leave out "
                    "pressure_smoothing, or %s", instead);
   status = check_thickness(def);
-  return status ? status : check_density(def, m);
+  return status ? status : cq_model_check_density(m, def->volume);
 }
 
 // CQ_OK, or CQ_INVALID for a wrong number of particles, one that starts outside of the world, or no volumes and masses.

@@ -172,6 +172,9 @@ void cq_model_destroy(cq_model *model);
 // The Courant number of the world with the user's value[field], or NULL: the model's values. weighed 1: as if any
 // weight of actuation were at least 1.
 double cq_model_courant(const cq_model *model, const double *const *value, int weighed);
+// CQ_OK, or CQ_INVALID if a body of total Lagrangian steps has too few particles along a cell. volumes {n}: of the
+// particles.
+cq_status cq_model_check_density(const cq_model *m, const double *volumes);
 // The default rate [1/time] at which motion that the grid does not resolve decays (E123): the larger of 0.1 c / dx of
 // solids and 2 c / dx of liquids, c the speed of waves in the slowest particle of each on the world's grid; or 0.
 double cq_model_residual_rate(const cq_model *model);

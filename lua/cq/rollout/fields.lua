@@ -361,7 +361,9 @@ function fields.collect(world, def, list)
     end
     if tensor then set[entry.name] = { entry = entry, tensor = tensor, per_scene = per_scene or false } end
   end
-  if set.position then assembly.check_positions("world:rollout", world, set.position.tensor) end
+  -- the world has looked at the places that its robots have
+  local position = set.position and set.position.tensor or world.layout.moved and world.layout.base.position
+  if position then assembly.check_positions("world:rollout", world, position) end
   return set
 end
 

@@ -86,6 +86,22 @@ local function check_walls(what, robot, x, walls, structs, domain)
   end
 end
 
+-- Raises an error if a robot of a new world starts outside of it or in a wall, where robot:with and robot:stretched
+-- have put it, in any scene. The engine also needs the place of robot:at within the world. Returns whether they have
+-- put it anywhere.
+local function check_start(robot, walls, structs, domain)
+  local given = values.spread(robot, "position")
+  check_domain("cq.World", robot, robot.base.position:data(), domain)
+  local position = given or robot.base.position
+  local stride = robot.particle_count * domain.dim
+  for scene = 0, position.count / stride - 1 do
+    local x = position:data() + scene * stride
+    check_domain("cq.World", robot, x, domain)
+    check_walls("cq.World", robot, x, walls, structs, domain)
+  end
+  return given ~= nil
+end
+
 ---Raises an error if particles start outside the world or within a wall.
 ---@param what string               for errors
 ---@param world cq.World
@@ -383,21 +399,20 @@ end
 ---@param robots cq.Robot[]
 ---@param walls cq.Boundary[]
 ---@param domain { dim: integer, dx: number, size: number[] }
----@return table layout           { signal_count, base, arrays, formulation, bodies, pin_count, pin_groups, stress,
----  force, cable, surface }
+---@return table layout           { signal_count, base, arrays, moved: has a robot places by robot:with or stretched?,
+---  formulation, bodies, pin_count, pin_groups, stress, force, cable, surface }
 function assembly.fill(def, robots, walls, domain)
-  local arrays, count, signals = {}, 0, 0
+  local arrays, count, signals, moved = {}, 0, 0, false
   arrays.walls, arrays.heights = assembly.walls(walls, domain)
   for _, robot in ipairs(robots) do
     if robot.dim ~= domain.dim then
       is.fail("cq.World: %s is %dD, the world is %dD by its cells", robot.name, robot.dim, domain.dim)
     end
-    check_domain("cq.World", robot, robot.base.position:data(), domain)
-    check_walls("cq.World", robot, robot.base.position:data(), walls, arrays.walls, domain)
+    moved = check_start(robot, walls, arrays.walls, domain) or moved
     robot.first, robot.signal_first = count, signals
     count, signals = count + robot.particle_count, signals + robot.actuator_count
   end
-  local layout = { signal_count = signals, base = {}, arrays = arrays }
+  local layout = { signal_count = signals, base = {}, arrays = arrays, moved = moved }
   local base = layout.base
   def.particle_count = count
   fill_fields(def, robots, base)
