@@ -229,8 +229,8 @@ static cq_status check_start(const cq_rollout *r, const int32_t *scene) {
     if (scene && scene[s] >= 0) continue;      // it goes on from a state
     for (int64_t p = 0; f && r->changed & cq_bit(CQ_FIELD_DEFORMATION) && p < m->particle_count; p++)
       if (!(determinant(f + p * dd, m->dim) > 0))
-        return cq_fail(CQ_INVALID, "deformation of particle %lld turns it inside out: its determinant is %g; it must be "
-                       "above 0", (long long)p + 1, determinant(f + p * dd, m->dim));
+        return cq_fail(CQ_INVALID, "deformation of particle %lld turns it inside out: its determinant is %g; it must "
+                       "be above 0", (long long)p + 1, determinant(f + p * dd, m->dim));
     if (cq_is_reference(m) && r->changed & cq_bit(CQ_FIELD_VOLUME))
       status = cq_model_check_density(m, v[CQ_FIELD_VOLUME]);
     if (status) return status;

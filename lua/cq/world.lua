@@ -472,7 +472,7 @@ end
 ---part. The state's velocities are displacements over dt, or 0 with formulation = "total_lagrangian"; its momentum and
 ---kinetic energy are 0. To go on from rest, give a rollout robot:with { position = state:positions(), deformation =
 ---state:deformations() }; with total Lagrangian steps its grid then lies over the deformed body, which in thin walls
----rests elsewhere. Signals beyond [-1, 1] are not cut off, and gravity is that at time 0. Differentiable like a rollout.
+---rests elsewhere. Signals beyond [-1, 1] are not cut off; gravity is that at time 0. Differentiable like a rollout.
 ---Errors: a world of explicit steps; materials that flow or relax, and walls that move, for rest then depends on the
 ---way; signals of another shape than {signals}; no convergence, as of a body that nothing holds, or too much pressure.
 ---@param fields? world.settle.def
