@@ -210,28 +210,15 @@ double cq_rollout_courant(const cq_rollout *r) {
   return courant;
 }
 
-// The determinant of a matrix f {dim, dim}.
-static double determinant(const double *f, int32_t dim) {
-  if (dim == 2) return f[0] * f[3] - f[1] * f[2];
-  return f[0] * (f[4] * f[8] - f[5] * f[7]) - f[1] * (f[3] * f[8] - f[5] * f[6]) + f[2] * (f[3] * f[7] - f[4] * f[6]);
-}
-
-// CQ_OK if every scene may start with its values, or CQ_INVALID: material constants that do not go together, a
-// deformation that is inside out, a body that was made larger and has too few particles along a cell. Looks at values
-// that have changed since the last time. scene: as in begin.
+// CQ_OK if every scene may start with its values, or CQ_INVALID: material constants that do not go together, or a body
+// that was made larger and has too few particles along a cell. Looks at values that have changed since the last time.
+// scene: as in begin.
 static cq_status check_start(const cq_rollout *r, const int32_t *scene) {
   const cq_model *m = &r->world->model;
-  const int64_t dd = m->dim * m->dim;
   for (int32_t s = 0; s < r->def.batch; s++) {
-    const double *const *v = r->values_next[s].value, *f = v[CQ_FIELD_DEFORMATION];
+    const double *const *v = r->values_next[s].value;
     cq_status status = r->changed & cq_constant_bits() ? cq_constants_check(m, v) : CQ_OK;
-    if (status) return status;
-    if (scene && scene[s] >= 0) continue;      // it goes on from a state
-    for (int64_t p = 0; f && r->changed & cq_bit(CQ_FIELD_DEFORMATION) && p < m->particle_count; p++)
-      if (!(determinant(f + p * dd, m->dim) > 0))
-        return cq_fail(CQ_INVALID, "deformation of particle %lld turns it inside out: its determinant is %g; it must "
-                       "be above 0", (long long)p + 1, determinant(f + p * dd, m->dim));
-    if (cq_is_reference(m) && r->changed & cq_bit(CQ_FIELD_VOLUME))
+    if (!status && cq_is_reference(m) && r->changed & cq_bit(CQ_FIELD_VOLUME) && !(scene && scene[s] >= 0))
       status = cq_model_check_density(m, v[CQ_FIELD_VOLUME]);
     if (status) return status;
   }

@@ -341,10 +341,28 @@ local function of_world(world, def, entry)
   return tensor, per_scene
 end
 
+-- The determinant of the matrix {dim, dim} at f.
+local function determinant(f, dim)
+  if dim == 2 then return f[0] * f[3] - f[1] * f[2] end
+  return f[0] * (f[4] * f[8] - f[5] * f[7]) - f[1] * (f[3] * f[8] - f[5] * f[6]) + f[2] * (f[3] * f[7] - f[4] * f[6])
+end
+
+-- Raises an error if a deformation {n, dim, dim} or {batch, n, dim, dim} turns a particle inside out.
+local function check_deformation(world, deformation)
+  local f, dim, n = deformation:data(), world.dim, world.particle_count
+  for k = 0, deformation.count / dim ^ 2 - 1 do
+    local det = determinant(f + k * dim ^ 2, dim)
+    if not (det > 0) then
+      is.fail("world:rollout: deformation of particle %d turns it inside out: its determinant is %s; it must be above 0",
+        k % n + 1, text.number(det))
+    end
+  end
+end
+
 ---All field values that a rollout sets, by name, without fields that nobody gives: fields of the world and its walls
 ---come from def, all others from the robots. Errors: values of a wrong shape or batch, not finite or out of bounds;
 ---fields of walls in a world without such walls; an actuator that needs weights and has none; a start outside the
----world or in a wall.
+---world, in a wall or inside out.
 ---@param world cq.World
 ---@param def { batch: integer? }    and the fields of the world by their names
 ---@param list cq.Robot[]            from bodies
@@ -361,6 +379,7 @@ function fields.collect(world, def, list)
     end
     if tensor then set[entry.name] = { entry = entry, tensor = tensor, per_scene = per_scene or false } end
   end
+  if set.deformation then T.tape.pause(check_deformation, world, set.deformation.tensor) end
   -- the world has looked at the places that its robots have
   local position = set.position and set.position.tensor or world.layout.moved and world.layout.base.position
   if position then assembly.check_positions("world:rollout", world, position) end
