@@ -64,7 +64,7 @@ end
 
 rawset(cq, "Plan", setmetatable({ topology = plan }, { __index = own.Plan, __call = plan }))
 
-local example = cq.option("example", "walker", is.one_of { "walker", "walker3d", "balancer", "climber" })
+local example = cq.option("example", "walker", is.one_of { "walker", "walker3d", "balancer", "climber", "rotator" })
 dofile(("examples/topology_%s.lua"):format(example))
 local report = cq.robustness(last, { draws = cq.option("draws", 8) })
 print(report)
