@@ -178,6 +178,7 @@ describe("run:optimize with a plan", function()
     local own = folder .. "/a/sources/notes.txt"
     io.open(own, "w"):close()
     program.overwrite = true
+    require("cq.base.script").folders = {}           -- as if another script began
     local fine, problem = pcall(optimize, experiment(), whole_plan(), "a", plans.stops(2))
     C.cq_interrupt(0)
     program.overwrite = nil

@@ -32,13 +32,14 @@ local host = require "cq.host"
 local json = require "cq.base.json"
 local manifests = require "cq.run.manifest"
 local message = require "cq.base.message"
-local migrate = require "cq.saved.migrate"
 local option = require "cq.option"
 local place = require "cq.base.place"
 local Progress = require "cq.run.progress"
+local reading = require "cq.run.reading"
 local schema = require "cq.base.schema"
 local script = require "cq.base.script"
 local tables = require "cq.base.tables"
+local taken = require "cq.run.taken"
 local tensor = require "cq.tensor"
 local text = require "cq.base.text"
 local watch = require "cq.base.watch"
@@ -68,7 +69,9 @@ local CHECKPOINT = 5             -- [s] between two saves of parameters and opti
 
 ---@class cq.Run.def
 ---@field iterations? integer    in all; 0: not known beforehand
----@field folder? string         default: --out, else runs/<name of the script>
+---@field folder? string         default: --out, else runs/<name of the script>; where the script has begun a run there,
+---  and resume is not true, a subfolder of it: run-2, run-3, ... A folder that is given is that of the run all the same:
+---  what the script has in it moves away
 ---@field resume? boolean        go on from what lies in the folder; default: --resume
 ---@field fresh? boolean         with resume: begin where there is nothing to go on from, as one of several runs of a script
 ---@field keep? integer          a checkpoint of every so many iterations is kept; default: --keep, else none
@@ -100,25 +103,20 @@ end
 -- The present date and time in UTC, as text.
 local function date() return os.date "!%Y-%m-%dT%H:%M:%SZ" end
 
--- The cq.Ranks that share this training; nil: none do.
-local function current_ranks()
-  local Ranks = package.loaded["cq.ranks"]
-  return Ranks and Ranks.current()
-end
-
 -- The manifest of a run: command line, options, version, machine. A table of plain data, for manifest.json. bytes: the
 -- script's text.
 local function manifest_of(def, bytes)
   local words = { "cqlua" }
   for _, word in ipairs(script.arguments or {}) do words[#words + 1] = text.quoted(word) end
   local system, name = host.system()
+  local ranks = reading.ranks()
   local options = tables.merged(option.given(), option.of_program())
   return {
     command = table.concat(words, " "), arguments = script.arguments, script = script.path,
     script_hash = bytes and Run.hash(bytes),
     options = options, seed = option.program.seed, device = def.device or option.program.device or "cpu",
     version = host.version, abi = C.CQ_ABI, lua = jit.version, system = system, host = name,
-    started = date(), iterations = def.iterations, notes = def.notes, ranks = current_ranks() and current_ranks().size,
+    started = date(), iterations = def.iterations, notes = def.notes, ranks = ranks and ranks.size,
   }
 end
 
@@ -196,12 +194,6 @@ function Run.can_resume(folder)
 end
 
 ---@internal
----Has this process begun a run in a folder?
----@param folder string
----@return boolean
-function Run.has_begun(folder) return begun[folder] == true end
-
----@internal
 ---Shall a run resume the state in its folder: as its definition says (`given`), else by --resume?
 ---@param given boolean?
 ---@return boolean
@@ -220,13 +212,13 @@ function Run.folder_of(folder, name) return name and (folder or place.default_fo
 function Run.default_folder() return place.default_folder() end
 
 ---@internal
----Clears a folder of an earlier run for a new one: the earlier run moves away, or is removed with --overwrite. Files
----that this process has written into the folder so far stay, such as a picture of the start, unless the earlier run is
----its own; runs of this process in subfolders always stay.
+---Clears a folder of an earlier run for a new one: the earlier run moves away, or is removed with --overwrite, unless
+---the script has made it itself. Files that this process has written into the folder so far stay, such as a picture of
+---the start, unless the earlier run is its own; runs of this process in subfolders always stay.
 ---@param folder string       that this process has locked
 function Run.clear_earlier(folder)
   if not folders.has_run(folder) then return end
-  if option.program.overwrite then return folders.remove_earlier(folder) end
+  if option.program.overwrite and not taken.has(folder) then return folders.remove_earlier(folder) end
   folders.move_earlier(folder, function(name, moved)
     return begun[folder .. "/" .. name] or not begun[folder] and folders.is_changed(moved)
   end, script.path)
@@ -263,7 +255,9 @@ function Run.open(def)
     is.fail("cqlua study: the script trains here and has returned no study; give --seeds N where it trains one thing, "
       .. "which is run with several seeds")
   end
-  local folder = def.folder or place.default_folder()
+  local folder, name = def.folder, def.notes.name
+  if not folder then folder, name = taken.next(place.default_folder(), name, def.resume) end
+  taken.check(folder, def.resume)
   refuse_interrupted(folder)
   local out = option.program.out
   if out and folder ~= out and folder:sub(1, #out + 1) ~= out .. "/" then
@@ -284,6 +278,7 @@ function Run.open(def)
   if def.resume and not option.program.check then self:restore(def) end
   if not self.follows then self.history = History.open(self:path "history.csv", self.done) end
   self.script = script.text()          -- the one that runs, also when its file is changed meanwhile
+  def.notes = tables.merged(def.notes, { name = name })
   self.manifest = manifest_of(def, self.script)
   self.manifest.resumed_at = self.resumed_at
   local before = self.resumed_at and manifests.of(folder) or {}
@@ -292,47 +287,15 @@ function Run.open(def)
   describe(self)
   self.progress = Progress.new(self.iterations, self.done)
   place.open = self
+  taken.add(folder, name)
   -- a slip in an option is told before the work, and not after
   for _, sentence in ipairs(option.unused(true)) do message.warn("%s", sentence) end
   return self
 end
 
--- A path at which this rank can read a file, and whether that is a temporary copy, to be removed; nil: there is no such
--- file.
-local function readable(path)
-  local ranks = current_ranks()
-  local found = ranks and ranks:fetch(path) or not ranks and host.kind(path) and path or nil
-  return found, found ~= path
-end
-
-local saved_fields = {
-  iteration = is.integer { min = 0 }, params = is.table(), optimizer = is.any { optional = true },
-}
-
 ---@internal
----The state in a folder from which a run can be resumed, on all ranks; nil: there is none. Errors: a file that no run
----has saved.
----@param folder string
----@param name? string        of the file, optimizer.bin unless given
----@return { iteration: integer, params: table, optimizer: any }?
-function Run.saved_in(folder, name)
-  local path = folder .. "/" .. (name or "optimizer.bin")
-  local found, is_copy = readable(path)
-  if not found then return nil end
-  local fine, saved = pcall(tensor.load, found)
-  if is_copy then os.remove(found) end
-  if not fine and not schema.is_failure(saved) then error(saved, 0) end
-  local problem = not fine and saved:gsub("^[^:]*:%d+: ", "") or schema.problem(saved_fields, saved)
-  if problem then
-    local kept = checkpoint.list(folder)
-    schema.fail("%s is not what a run has saved: %s; start without --resume%s", path, problem, #kept > 0
-      and (", or go on from an iteration that was kept: cqlua resume %s --at %d --as FOLDER"):format(folder, kept[#kept])
-      or host.kind(folder .. "/saved.bin") and (", or from its best parameters: --from %s --out FOLDER"):format(folder)
-      or "")
-  end
-  migrate.training(saved.optimizer)
-  return saved
-end
+---The state in a folder from which a run can be resumed, as reading.state gives it.
+Run.saved_in = reading.state
 
 -- When a run is repeated from an earlier state: copies its files into a subfolder, and saves that state as its present
 -- one.
@@ -366,7 +329,7 @@ end
 ---@return table<string, number>[]
 function Run:made()
   local path, out = self:path "history.csv", {}
-  local found, is_copy = readable(path)
+  local found, is_copy = reading.file(path)
   if not found then return out end
   for _, row in ipairs(History.rows(found, path)) do
     if row.iteration and row.iteration <= self.done then out[#out + 1] = row end
@@ -571,7 +534,7 @@ end
 
 ---@internal
 ---cq.log: prints a line of named values, and appends it to the history of the open run; without one, to that of a new
----run in --out, unless the script has finished a run there.
+---run in --out, unless the script has a run there, or --resume goes on with one.
 ---@param fields table<string, any>   numbers, strings, tensors; iteration or epoch counts, loss is the loss
 function Run.log(fields)
   schema.argument("cq.log", "values", is.table(), fields)
@@ -585,9 +548,14 @@ function Run.log(fields)
     end
     print(table.concat(words, "  "))
   end
-  -- what is told after a run has finished is only told: another run in its folder would move its files away
+  -- what is told after a run has finished, or before one is resumed, is only told: another run in its folder would move
+  -- its files away
   local out = option.program.out
-  if not place.open and out and not finished[out] and C.cq_interrupted() == 0 then Run.open { resume = false } end
+  local is_taken = out and (finished[out] or taken.has(out) or Run.resumes() and Run.can_resume(out))
+  if not place.open and out and not is_taken and C.cq_interrupted() == 0 then
+    Run.open { resume = false }
+    taken.remove(out)                    -- that of a training takes its place
+  end
   local run = place.open
   if not run then return end
   row.iteration = row.iteration or row.epoch or run.done + 1

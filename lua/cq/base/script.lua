@@ -13,7 +13,8 @@ local text = require "cq.base.text"
 ---@field arguments string[]?    of the whole command line
 ---@field explain fun(problem: any): string    the program's message handler: the message and the frames that help
 ---@field prompt fun(globals: table): string[]   reads and runs lines until the input ends, and gives those that were run
-local script = {}
+---@field folders table<string, string|false>   that runs of the script have taken (run/taken.lua), with their names
+local script = { folders = {} }
 
 local commands = host.root .. "/lua/cq/command/"
 
@@ -75,7 +76,7 @@ function script.load(path, words)
   local chunk, problem = loadfile(path ~= "-" and path or nil)
   if not chunk then return nil, problem end
   rawset(_G, "arg", { [0] = path, unpack(words) })
-  script.path, schema.script = path, path
+  script.path, schema.script, script.folders = path, path, {}
   globals.guard(path)
   return chunk
 end

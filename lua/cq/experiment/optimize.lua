@@ -13,6 +13,7 @@ local saved_plan = require "cq.experiment.saved_plan"
 local scenes = require "cq.experiment.scenes"
 local settings = require "cq.experiment.settings"
 local stages = require "cq.experiment.stage"
+local taken = require "cq.run.taken"
 local training = require "cq.experiment.training"
 local watch = require "cq.base.watch"
 
@@ -106,15 +107,25 @@ local function check(run, plan)
   end
 end
 
+-- Two values for the run of an experiment: its folder, and its name (nil: it has none). Where it goes on and no folder is
+-- given, that is the folder that the experiment was trained in before.
+local function folder_of(experiment, def)
+  local goes_on, folder = def.resume or def.from ~= nil, runs.folder_of(def.folder, def.name)
+  if goes_on and not folder then folder = experiment.folder end
+  if folder and not def.name and not goes_on then return folder end
+  return taken.next(folder or runs.default_folder(), def.name, goes_on and folder ~= nil)
+end
+
 -- Opens or resumes the folder of a run and returns it (cq.Run). Checks first whether the saved state fits the plan, so
 -- that a refused run changes nothing, and gives the plan the settings of a fork. run: the experiment; from: name of the
 -- stage to repeat, or nil; def: fields of cq.Run, completed in place.
 local function open(run, plan, def, from)
-  local folder, before = def.folder or runs.default_folder(), nil
+  local folder, before = def.folder, nil
   if from then
     def.resume = true
     def.state, before = saved_plan.file_before(plan, from)
   end
+  taken.check(folder, def.resume)
   local name = def.state or "optimizer.bin"
   local saved = runs.resumes(def.resume) and runs.saved_in(folder, name)
   if saved then
@@ -151,7 +162,7 @@ return function(experiment, fields)
   local def = optimize_spec(fields)
   if experiment.scene_number then is.fail("run:optimize: a scene is not optimized alone; the experiment of all is") end
   local plan = plan_of(def)
-  def.folder = runs.folder_of(def.folder, def.name)
+  def.folder, def.name = folder_of(experiment, def)
   for _, stage in ipairs(plan.stages) do
     if not (stage.optimizer or experiment.optimizer) then is.fail("run:optimize: the experiment has no optimizer") end
   end
@@ -160,6 +171,8 @@ return function(experiment, fields)
   end
   experiment.base_optimizer = experiment.optimizer
   check(experiment, plan)
+  -- a run that is only looked at, or checked, is not opened
+  if option.program.replay or option.program.check then taken.add(def.folder, def.name) end
   if option.program.replay then return require("cq.experiment.untrained").replay(experiment, plan, def.folder) end
   require("cq.experiment.warm").begin(experiment, def)
   if option.program.check then return require("cq.experiment.untrained").check(experiment, plan, def.folder) end

@@ -272,12 +272,13 @@ local spec = is.define("learner:train", {
 })
 
 -- The folder of a training: def.folder; else --out, unless another run of the script is in it or the environment cannot
--- be saved; nil: no folder. runs: the module cq.run. Errors: def.folder with an environment that cannot be saved.
-local function folder_of(self, def, runs)
+-- be saved; nil: no folder. Errors: def.folder with an environment that cannot be saved.
+local function folder_of(self, def)
+  local taken = require "cq.run.taken"
   if def.folder then check_snapshot(self, "learner:train: folder") end
   local out = option.program.out
   if def.folder or not out then return def.folder end
-  if runs.has_begun(out) then
+  if taken.has(out) then
     message.note "learner:train names no folder, and --out has another run of the script; nothing of it is written"
   elseif not self.env.snapshot then
     message.warn("learner:train names no folder, and --out is not used, as the environment has no snapshot() and "
@@ -291,7 +292,7 @@ end
 -- has no folder. Errors, before the folder is touched: resume without one; a folder of another training.
 local function open(self, def)
   local runs = require "cq.run"
-  local folder = folder_of(self, def, runs)
+  local folder = folder_of(self, def)
   if not folder then
     if def.resume then is.fail "learner:train: resume needs the folder that the training has written" end
     return nil
@@ -349,7 +350,8 @@ end
 -- Takes over what the training's folder has, if any, and makes no update.
 local function replay(self, def)
   local runs = require "cq.run"
-  local folder = folder_of(self, def, runs)
+  local folder = folder_of(self, def)
+  if folder then require("cq.run.taken").add(folder) end
   local saved = folder and runs.saved_in(folder)
   if not saved then return end
   check_state(self, saved.optimizer, "learner:train", ("%s/optimizer.bin has no state of a learner"):format(folder))
