@@ -70,8 +70,8 @@ local CHECKPOINT = 5             -- [s] between two saves of parameters and opti
 ---@class cq.Run.def
 ---@field iterations? integer    in all; 0: not known beforehand
 ---@field folder? string         default: --out, else runs/<name of the script>; where the script has begun a run there,
----  and resume is not true, a subfolder of it: run-2, run-3, ... A folder that is given is that of the run all the same:
----  what the script has in it moves away
+---  and resume is not true, a subfolder of it: run-2, run-3, ... A folder that is given is that of the run all the
+---  same: what the script has in it moves away
 ---@field resume? boolean        go on from what lies in the folder; default: --resume
 ---@field fresh? boolean         with resume: begin where there is nothing to go on from, as one of several runs of a script
 ---@field keep? integer          a checkpoint of every so many iterations is kept; default: --keep, else none

@@ -107,8 +107,8 @@ local function check(run, plan)
   end
 end
 
--- Two values for the run of an experiment: its folder, and its name (nil: it has none). Where it goes on and no folder is
--- given, that is the folder that the experiment was trained in before.
+-- Two values for the run of an experiment: its folder, and its name (nil: it has none). Where it goes on and no folder
+-- is given, that is the folder that the experiment was trained in before.
 local function folder_of(experiment, def)
   local goes_on, folder = def.resume or def.from ~= nil, runs.folder_of(def.folder, def.name)
   if goes_on and not folder then folder = experiment.folder end
