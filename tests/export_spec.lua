@@ -265,7 +265,11 @@ describe("rollout:export", function()
     says(of(wrong), "unknown field lenght (did you mean length?); allowed are force, length, mass, stress, time")
     says(sentence(roll.state.save, roll.state, wrong.path, { units = wrong.units }), "did you mean length?")
     says(of { units = { time = 1 }, path = wrong.path }, "export: units: time must be a string, got 1")
-    says(of { format = "csv", path = folder .. "/no/a.csv" }, "there is no folder")
+    for _, ending in ipairs { "csv", "glb", "vtp", "obj" } do
+      local said = "cannot be written: there is no folder " .. folder .. "/no"
+      says(of { path = ("%s/no/a.%s"):format(folder, ending) }, said)
+    end
+    assert.is_nil(require("cq.host").kind(folder .. "/no"))
     process.write(folder .. "/taken", "a file")
     says(of { format = "vtp", path = folder .. "/taken" }, "the folder " .. folder .. "/taken cannot be made: ")
   end)

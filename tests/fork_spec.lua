@@ -56,6 +56,14 @@ describe("a run with keep", function()
     assert.is_nil(host.kind(at "b"))
   end)
 
+  it("takes --keep in place of what the script says, and refuses one that is no number of iterations", function()
+    trained("a", "--keep", "5")
+    local names = host.entries(at "a/checkpoints")
+    table.sort(names)
+    assert.same({ "000005.bin", "000010.bin" }, names)
+    has(process.cqlua({ script(), "--out", at "b", "--keep", "0" }).err, "--keep must be ")
+  end)
+
   it("forgets those of another way on from an iteration before", function()
     trained "a"
     -- as if it had stopped after iteration 4
@@ -81,7 +89,8 @@ describe("cqlua resume", function()
 
   it("changes options of the optimizer, and keeps them for those who go on", function()
     trained "a"
-    local result = resume(at "a", "--at", "8", "--set", "optimizer.rate=1e-3, optimizer.clip=0.5", "--as", at "b")
+    local result = resume(at "a", "--at", "8", "--set", "optimizer.rate=1e-3", "--set", "optimizer.clip=0.5",
+      "--as", at "b")
     assert.equal(0, result.code, result.err)
     has(result.err, "as the fork of", "optimizer.clip = 0.5, optimizer.rate = 1e-3", "optimizer.rate was 0.05 and is 0.001")
     -- as a script with these would have gone on

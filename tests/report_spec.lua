@@ -337,6 +337,7 @@ describe("cqlua report", function()
     local cases = {
       { { "report", folder }, "is no run: .*it lacks saved.bin; it has a.txt" },
       { { "report", folder .. "/none" }, "there is no run .*/none: No such file" },
+      { { "report", folder .. "/a.txt" }, "a.txt is no run: cq.load: .*is not a file of tensors" },
       { { "report" }, "report needs the folder of a run or of a study" },
       { { "report", folder, "--colour", "blood" }, 'cqlua report: colour must be one of "signal"' },
       { { "report", folder, "--out", folder .. "/x.png" }, "report %-%-out must end in .html, got .*x.png" },

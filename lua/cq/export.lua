@@ -100,7 +100,7 @@ end
 
 ---A series of files, 00000.EXT and so on, in the folder named by the path without its ending. Closing it removes files
 ---of a longer series that was there, and gives the path of their list, or the folder where the format has none. Errors:
----the folder cannot be made.
+---the path lies in a folder that is not there; the folder cannot be made.
 ---@param what string
 ---@param path string
 ---@param format table
@@ -112,7 +112,8 @@ function export.series(what, path, format)
     -- Writes a file with this content as the next one of the series, at a time.
     add = function(_, content, time)
       if not made and not place.is_left_out() then
-        local problem
+        local problem = atomic_file.problem(front .. "." .. format.name)
+        if problem then is.fail("%s: %s cannot be written: %s", what, path, problem) end
         made, problem = host.make_folder(front)
         if not made then is.fail("%s: the folder %s cannot be made: %s", what, front, tostring(problem)) end
       end

@@ -74,7 +74,8 @@ local function take_command_option(parsed, name, value)
   end
   local read, problem = option.read(name, value, kind)
   if problem then misuse("%s", problem) end
-  parsed.options[name] = read
+  local before = parsed.options[name]
+  parsed.options[name] = before and (parsed.command.joins or {})[name] and before .. "," .. read or read
 end
 
 -- The module of the subcommand with this name; nil: there is none.

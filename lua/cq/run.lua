@@ -74,7 +74,7 @@ local CHECKPOINT = 5             -- [s] between two saves of parameters and opti
 ---  same: what the script has in it moves away
 ---@field resume? boolean        go on from what lies in the folder; default: --resume
 ---@field fresh? boolean         with resume: begin where there is nothing to go on from, as one of several runs of a script
----@field keep? integer          a checkpoint of every so many iterations is kept; default: --keep, else none
+---@field keep? integer          a checkpoint of every so many iterations is kept; none unless given; --keep takes its place
 ---@field device? string         for the manifest
 ---@field notes? table           more for the manifest: numbers, strings, lists, tables
 ---@field state? string          with resume: file of the folder that it goes on from, optimizer.bin unless given; what the
@@ -271,7 +271,7 @@ function Run.open(def)
   end
   local self = setmetatable({
     folder = folder, iterations = def.iterations, done = 0, saved_at = C.cq_clock(),
-    keep = def.keep or option("keep", nil, is.integer { min = 1 }),
+    keep = option("keep", nil, is.integer { min = 1 }) or def.keep,
     follows = option.program.follows, takes_resume = takes_resume,
   }, Run)
   if not self.follows then open_folder(self, def) end

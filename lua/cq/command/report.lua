@@ -35,7 +35,10 @@ return {
       particles = options.particles or "auto" }
     local out = option.program.out
     if not out then
-      if host.kind(paths[1]) == "file" then scripts.misuse "report of a file needs --out, as --out gait.html" end
+      if host.kind(paths[1]) == "file" then
+        require("cq.report.folder").require_result(paths[1])
+        scripts.misuse "report of a file needs --out, as --out gait.html"
+      end
       out = paths[1]:gsub("(.)/+$", "%1") .. "/report.html"
     end
     if not out:match "%.html$" then scripts.misuse("report --out must end in .html, got %s", out) end

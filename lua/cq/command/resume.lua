@@ -38,11 +38,12 @@ return {
   summary = "goes on with a run, or forks it: from an iteration that was kept, with other options",
   arguments = "RUN",
   runs_script = true,
+  joins = { set = true },            -- may be given several times
   options = {
     at = is.integer { min = 1, optional = true,
       help = "iteration of the run that the fork begins after; its last unless given" },
     set = is.string { optional = true,
-      help = "of the optimizer, as optimizer.rate=1e-3 or optimizer.rate=x0.5; several with commas" },
+      help = "of the optimizer, as optimizer.rate=1e-3 or optimizer.rate=x0.5; several with commas, or --set for each" },
     best = is.number { above = 0, optional = true, help = "back to the best parameters, with so much of the rate" },
     as = is.string { optional = true, help = "folder of the fork" },
   },

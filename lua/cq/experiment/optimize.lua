@@ -41,7 +41,7 @@ local watch = require "cq.base.watch"
 ---  that of before is refused, and so is a stage that is made and was another; another way of optimizing the present
 --- one is told
 ---@field keep? integer           the state of every so many iterations is kept, for forks (cqlua resume RUN --at 40);
----  --keep unless given, else none
+---  none unless given; --keep takes its place
 ---@field on_iteration? fun(iteration: integer, loss: number, run: cq.Experiment, stage: string)   called after each
 ---  iteration, which is counted through all stages and starts as in history.csv; stage: its name
 

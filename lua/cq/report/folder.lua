@@ -146,6 +146,13 @@ local function curves_of(path, name, has_more)
   return nil, {}
 end
 
+---Raises an error if a file holds no saved result.
+---@param path string
+function folder.require_result(path)
+  local saved, why = result_of(path)
+  if not saved then is.fail("%s is no run: %s", path, why) end
+end
+
 ---Reads a run's folder, or a file that cq.load reads, for the page: { name, folder, script, facts, curves, robustness,
 ---film, note: why there is no film }. Errors: no run there; a run of a newer program, unless def.takes_newer.
 ---@param path string
