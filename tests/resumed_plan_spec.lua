@@ -240,6 +240,25 @@ describe("run:optimize with a plan", function()
     assert.equal(def.optimizer, run.optimizer)
   end)
 
+  it("counts the best iteration as its history does, also after it went on", function()
+    local function plan(rate)
+      return cq.Plan { optimizer = adam(rate), starts = { count = 3, keep = 2, at = { "soft", 3 } },
+        { name = "coarse", iterations = 2, level = { coarsen = 2 } }, { name = "soft", iterations = 5 } }
+    end
+    for k, rate in ipairs { 0.02, 3 } do
+      local name = "a" .. k
+      optimize(experiment(), plan(rate), name, plans.stops(17))
+      C.cq_interrupt(0)
+      for _, more in ipairs { { resume = true }, { from = "soft" } } do
+        local run = experiment()
+        optimize(run, plan(rate), name, more)
+        local row = cq.Run.read_history(folder .. "/" .. name)[run.best.iteration]
+        assert.same({ run.best.loss, "soft", run.best.stage_iteration }, { row.loss, row.stage, row.stage_iteration })
+        assert.equal(run.best.iteration, cq.load(folder .. "/" .. name).result.iteration)
+      end
+    end
+  end)
+
   it("holds a tournament", function()
     local function plan() return whole_plan { starts = { count = 3, keep = 1, at = { "binary", 2 } } } end
     local whole = experiment()

@@ -54,7 +54,8 @@ return function(training, state)
     local params, told, count = adopted(own.params, start.params)
     start.params = params
     -- the next stage begins from the best of one that is over
-    start.best = start.ended and start.best and { loss = start.best.loss, iteration = start.best.iteration,
+    start.best = start.ended and start.best and { loss = start.best.loss,
+      iteration = start.best.iteration, stage_iteration = start.best.stage_iteration,
       params = (adopted(own.params, start.best.params)), learned = start.best.learned } or nil
     local solver = start.solver
     if solver then

@@ -222,10 +222,11 @@ end
 -- Makes the stage's best point the experiment's best (run.best), whose loss is without the passive cost.
 local function take_best(self)
   local best, run = self.solver.best, self.run
-  if not best or run.best and run.best.iteration == best.iteration then return end
+  if not best or run.best and run.best.stage_iteration == best.iteration then return end
   local cost = best.values.passive_cost
-  run.best = { loss = best.values.objective - (cost or 0), passive_cost = cost, iteration = best.iteration,
-    params = best.params, learned = best.learned }
+  run.best = { loss = best.values.objective - (cost or 0), passive_cost = cost,
+    iteration = self.number(best.iteration), stage_iteration = best.iteration, params = best.params,
+    learned = best.learned }
   if #run.constraints > 0 then
     run.best.feasible, run.best.values, run.best.violation = best.feasible, best.values, best.judged.worst
   end
@@ -317,7 +318,8 @@ local function evaluate(self)
   local run = self.run
   options.set(self, 1)
   local values = run:evaluate { params = "last" }
-  run.best = { loss = values.loss, iteration = 0, params = T.leaves.snapshot(run.params) }
+  run.best = { loss = values.loss, iteration = self.number(0), stage_iteration = 0,
+    params = T.leaves.snapshot(run.params) }
   if #run.constraints == 0 then return end
   local judged = constraint.judge(run.constraints, values)
   run.best.feasible, run.best.violation, run.best.values = judged.feasible, judged.worst, { objective = values.loss }
@@ -330,6 +332,8 @@ end
 function Stage:optimize(def)
   -- another stage may have the same optimizer, and has the same constraints
   local restore = options.keep(self.run)
+  -- The number of an iteration of the stage among all of the run, as in history.csv.
+  function self.number(i) return def.folder:number(i) end
   local fine, solution = pcall(def.last > 0 and optimize or evaluate, self, def)
   self.run.on_reversed = nil
   if not fine then flight.record(def.folder, self.run, solution) end

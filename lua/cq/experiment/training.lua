@@ -160,12 +160,14 @@ local ranked
 
 -- A stand-in for the run's folder, given to the solver of one stage and one start of the plan: counts and names the
 -- rows of the stage's history as rows of the whole run. current: the stage (cq.Stage); offset: iterations of the run
--- before it.
-local function folder_for(self, start, current, offset)
+-- before it; kept: the best so far of a start that goes on in its stage.
+local function folder_for(self, start, current, offset, kept)
   local folder, plan = self.folder, self.plan
   local proxy = { folder = folder.folder, saved_at = folder.saved_at, manifest = folder.manifest }
   -- Path of a file in the run's folder.
   function proxy.path(_, name) return folder:path(name) end
+  -- The number of an iteration of the stage in the whole run. Other starts may have come since then.
+  function proxy.number(_, i) return kept and kept.stage_iteration == i and kept.iteration or offset + i end
   -- Does the run keep the state of this iteration of the stage, for forks?
   function proxy.keeps(_, noted) return folder:keeps(offset + noted) end
   -- Records a row of the stage's history as a row of the whole run, with the progress of the plan.
@@ -242,7 +244,7 @@ local function train(self, part, start)
   self.current, self.current_start = current, start
   local offset, told = self.folder.done - start.made, self.on_iteration
   local fine, found = pcall(current.optimize, current, { last = start.over and start.made or part.last,
-    saved = start.solver, folder = folder_for(self, start, current, offset),
+    saved = start.solver, folder = folder_for(self, start, current, offset, goes_on and start.best or nil),
     on_iteration = told and function(i, loss, run) told(offset + i, loss, run, stage.name) end })
   if not fine and C.cq_interrupted() ~= 0 and not (current.solver and current.solver.evaluations > 0) then
     -- nothing was made of this stage: the start is at the end of the one before

@@ -236,7 +236,8 @@ end
 local function write_best(self)
   local best = self.best
   local loss = best.values.objective - (best.values.passive_cost or 0)
-  require("cq.saved.run").write(self.run, { loss = loss, iteration = best.iteration,
+  local number = self.run.number and self.run:number(best.iteration) or best.iteration
+  require("cq.saved.run").write(self.run, { loss = loss, iteration = number,
     params = boxed(best.params), values = best.values, feasible = best.feasible, learned = best.learned },
     self.experiment)
 end

@@ -44,7 +44,7 @@ local function best_of(folder, rows)
   for _, row in ipairs(rows) do
     local loss = row.loss
     if result then
-      -- the iteration that saved.bin has is counted within its stage and start
+      -- the iteration in saved.bin of an earlier program is counted within its stage and start
       local is_it = loss and loss - (row.passive_cost or 0) == result.loss and (not row.stage or row.stage == stage)
       if is_it then return { loss = result.loss, iteration = row.iteration } end
     elseif loss and loss == loss and (not best or loss < best.loss) then
