@@ -11,7 +11,7 @@ local default = "coarse gait, coarse soft, coarse binary, soft, binary, pulses"
 local stages = {
   walker = default, terrain = default, walker3d = default, balancer = default,
   climber = "soft, light, whole, pulses",
-  rotator = "coarse soft, long steps, soft, binary, pulses",
+  rotator = "coarse soft, fast, soft, binary, pulses",
 }
 
 -- the history of a short training, and what the script printed
