@@ -134,9 +134,10 @@ CQ_WALL int height_inclines(const cq_wall *w, int axis, const wall_real x[3]) {
 CQ_WALL int32_t height_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
                                wall_real normals[3][3]) {
   const wall_cell c = height_cell(w, dim, x);
+  if (slack == 0 && x[1] > height_of(&c)) return 0;
   wall_real rise[3];
   const wall_real length = height_rise(w, dim, &c, rise);
-  if (x[1] > height_of(&c) + slack * length) return 0;
+  if (slack != 0 && x[1] > height_of(&c) + slack * length) return 0;
   for (int i = 0; i < 3; i++) normals[0][i] = rise[i] / length;
   return 1;
 }

@@ -152,7 +152,9 @@ local function number_of(what, whole)
     local label = (options.infinite and "a number" or what) .. range_label(options)
       .. (options.unit and (" [%s]"):format(options.unit) or "")
     return checker(options, label, whole and "integer" or "number", function(value)
-      return type(value) == "number" and in_range(value, options) and (not whole or value % 1 == 0)
+      if type(value) ~= "number" or not in_range(value, options) then return false end
+      -- ten digits of 0.7 / 0.1 are 7
+      return not whole or value % 1 == 0, text.exact(value), true
     end)
   end
 end

@@ -1,12 +1,10 @@
 -- text: values as they stand in error sentences, and suggestions for misspelt names.
 local text = {}
 
----A number as text with up to ten digits, 3, 0.25, 1e-09, or more where ten look like a whole number and it is none.
+---A number as text with up to ten digits: 3, 0.25, 1e-09.
 function text.number(value)
   if value ~= value then return "nan" end
-  local short = ("%.10g"):format(value)
-  local hides = value % 1 ~= 0 and short:match "^-?%d+$"
-  return hides and ("%.17g"):format(value) or short
+  return ("%.10g"):format(value)
 end
 
 ---A word as it is typed into a shell, in quotes where it needs them.

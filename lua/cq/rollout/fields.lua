@@ -362,9 +362,9 @@ end
 ---All field values that a rollout sets, by name, without fields that nobody gives: fields of the world and its walls
 ---come from def, all others from the robots. Errors: values of a wrong shape or batch, not finite or out of bounds;
 ---fields of walls in a world without such walls; an actuator that needs weights and has none; a start outside the
----world, in a wall or inside out.
+---world or in a wall; without control steps, one that is inside out.
 ---@param world cq.World
----@param def { batch: integer? }    and the fields of the world by their names
+---@param def { batch: integer?, steps: integer? }    and the fields of the world by their names
 ---@param list cq.Robot[]            from bodies
 ---@return table<string, { entry: cq.FieldInfo, tensor: cq.Tensor, per_scene: boolean }>
 function fields.collect(world, def, list)
@@ -379,7 +379,8 @@ function fields.collect(world, def, list)
     end
     if tensor then set[entry.name] = { entry = entry, tensor = tensor, per_scene = per_scene or false } end
   end
-  if set.deformation then T.tape.pause(check_deformation, world, set.deformation.tensor) end
+  -- a step says it of its particle, which may be void that a design leaves out
+  if set.deformation and def.steps == 0 then T.tape.pause(check_deformation, world, set.deformation.tensor) end
   -- the world has looked at the places that its robots have
   local position = set.position and set.position.tensor or world.layout.moved and world.layout.base.position
   if position then assembly.check_positions("world:rollout", world, position) end

@@ -38,11 +38,26 @@ local function undamped(world)
   return true
 end
 
+-- The state that the step which failed began with.
+local function live(self) return states.new(self, C.cq_rollout_at(self.handle) / self.world.pieces) end
+
+-- Was the particle of the engine's cq_health inside out before the first step?
+local function began_inverted(self, health)
+  if health.bad ~= C.CQ_HEALTH_INVERTED or health.step > 0 or not self.set.deformation then return false end
+  local found = live(self):gather(nil, "jacobian")
+  if self.batched then found = found[health.scene + 1] end
+  return found:data()[health.particle] <= 0
+end
+
 -- Two texts on the particle at which a simulation failed: what happened to it, and a likely cause with advice. health:
 -- the engine's cq_health.
-local function what_happened(health, world)
+local function what_happened(self, health)
+  local world = self.world
   local statics = world.def.statics and SETTLE
-  if health.bad == C.CQ_HEALTH_INVERTED then
+  if began_inverted(self, health) then
+    return ("was turned inside out (det F = %.3g)"):format(health.value),
+      "its deformation at the start has such a determinant, which must be above 0"
+  elseif health.bad == C.CQ_HEALTH_INVERTED then
     return ("was turned inside out (det F = %.3g)"):format(health.value), statics
       or ("an actuator or a collision is stronger than the material: use more substeps than %d, a smaller dt, less max, or a stiffer material%s")
         :format(world.substeps, undamped(world) and "; total Lagrangian steps damp nothing themselves: give the material a viscosity" or "")
@@ -69,9 +84,6 @@ local function what_saves(plan)
   end
   return ("memory = \"%s\", or less, makes it take less"):format(capacity.text(half))
 end
-
--- The state that the step which failed began with.
-local function live(self) return states.new(self, C.cq_rollout_at(self.handle) / self.world.pieces) end
 
 -- A clause for the error of a failed step or equilibrium: the pressure in the cavity that has grown most before it may
 -- be too high. Empty without closed cavities; after the first control step also where none holds 1.1 times its drawn
@@ -221,7 +233,7 @@ function unstable.raise(self, status)
   end
   unstable.culprits = { { robot = robot, particle = particle - robot.first + 1 } }
   local group = assembly.group_of(robot, particle - robot.first)
-  local happened, advice = what_happened(health, world)
+  local happened, advice = what_happened(self, health)
   is.fail("%s: particle %d of %s%s %s; %s%s", failed, particle - robot.first + 1, robot.name,
     group and (", group \"%s\","):format(group) or "", happened, advice,
     world.def.statics and pressed_cavity(self, health) or "")
