@@ -130,14 +130,13 @@ CQ_WALL int height_inclines(const cq_wall *w, int axis, const wall_real x[3]) {
 }
 
 // Sets the normal along which a height field holds a point x, if it does; returns the number of normals, 0 or 1. slack:
-// how far above the ground x may be, along the normal [length].
+// how far above the ground x may be, along y [length].
 CQ_WALL int32_t height_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
                                wall_real normals[3][3]) {
   const wall_cell c = height_cell(w, dim, x);
-  if (slack == 0 && x[1] > height_of(&c)) return 0;
+  if (x[1] > height_of(&c) + slack) return 0;
   wall_real rise[3];
   const wall_real length = height_rise(w, dim, &c, rise);
-  if (slack != 0 && x[1] > height_of(&c) + slack * length) return 0;
   for (int i = 0; i < 3; i++) normals[0][i] = rise[i] / length;
   return 1;
 }
