@@ -265,6 +265,17 @@ describe("one controller in several rollouts of a loss", function()
   local function drawn() return T.param(seed:uniform({ pulses.count, 2 }, { min = -0.8, max = 0.8 })) end
   local function numbers() return { sign = drawn(), magnitude = drawn() } end
 
+  it("asks the act that a script has given to a controller of pulses", function()
+    local controller, asked = pulses:controller(numbers()), 0
+    local own = controller.act
+    function controller.act(...)
+      asked = asked + 1
+      return own(...)
+    end
+    world:rollout { steps = 4, controller = controller }
+    assert.equal(4, asked)
+  end)
+
   for name, make in pairs {
     pulses = function() return function(p) return pulses:controller(p) end, numbers() end,
     ["a sum of pulses and a network"] = function()

@@ -57,6 +57,24 @@ describe("run:evaluate", function()
     assert.is_true(rises { gravity = { 0, -1 } } > rises())
   end)
 
+  it("simulates the values that a given robot or a world has, also where the experiment's robot has others", function()
+    local robot = scene.robot()
+    local first = robot:with { young = 20, velocity = T.ones { robot.particle_count, 2 } }
+    local run, soft = experiment { world = scene.world(first) }, first:with { young = 3 }
+    local other = experiment { world = scene.world(soft) }
+    local wanted = other:evaluate({ params = run.params }).loss
+    assert.is_true(math.abs(wanted - run:evaluate().loss) > 1e-6)
+    assert.equal(wanted, run:evaluate({ robot = soft }).loss)
+    assert.equal(wanted, run:evaluate({ robot = robot:with { young = 3 } }).loss)       -- with the velocity of its own
+    assert.equal(wanted, run:evaluate({ world = other.world }).loss)
+    local trained = experiment { world = run.world, trainable = { young = {} } }
+    assert.equal(run:evaluate({ params = run.params }).loss, trained:evaluate({ world = other.world }).loss)
+    local scenes = experiment { world = other.world, scenes = { count = 1, each = function()
+      return { robot = run.world.robot }
+    end } }
+    assert.equal(run:evaluate({ params = run.params }).loss, scenes:evaluate({ world = scene.world(soft) }).loss)
+  end)
+
   it("takes what is trained of the world from the changes, where these say it", function()
     local run = experiment { trainable = { friction = { init = 0.3, min = 0, max = 1 } } }
     local free = experiment()

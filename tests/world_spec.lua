@@ -234,6 +234,11 @@ describe("a world tells", function()
       .. "stresses of both add up there; move one with robot:at, or leave it out of the other's shape (shape - other)")
     says(placed(body(whole):at { 0.3, 0.3 }, body(whole):at { 0.3, 0.3 })[1], "with about 100 % of")
     says(placed(body(whole):at { 0.2, 0.3 }, body(whole):at { 0.5, 0.31 })[1], "robot 2 (robot) stands in robot 1")
+    local left = body(whole):at { 0.1, 0.3 }
+    local batch = left:with { position = T.stack({ left.position, left.position + 0.1 }, 1),
+      volume = T.stack({ left.volume, left.volume }, 1) }
+    assert.same({}, placed(batch, body(whole):at { 0.5, 0.31 }))
+    says(placed(batch, body(whole):at { 0.1, 0.3 })[1], "with about 100 % of")
   end)
 end)
 

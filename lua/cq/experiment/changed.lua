@@ -14,7 +14,7 @@ local changed = {}
 ---@field world? cq.World         that it runs in; what it trains of a robot is given to the first one there. Its gravity, friction, ...
 ---  must be those of the experiment's world where they are trained or options of the stage; others are given beside it
 ---@field robot? cq.Robot         a variant of a robot of the world, or one that takes the place of the first; or a variant of run.body's
----  robot, which is then that body. Values that are trained are refused
+---  robot, which is then that body. Its values by robot:with hold; those that are trained are refused
 ---@field body? cq.Topology.Body   that was extracted from a design, in its place
 ---@field duration? number        a multiple of the world's dt; that of the experiment unless given [time]
 ---@field steps? integer          control steps, in the place of duration
@@ -146,8 +146,15 @@ local function world_and_robot(run, body, params, world, given)
   return with_first(world, extracted.robot(run, body, params, own))
 end
 
+-- A given robot with the values that are trained, and with those others of the experiment's robot that it has not
+-- itself.
+local function with_trained(run, robot, params)
+  return robot:with_values_of(trainables.without(run:valued(params), run.robot, robot.values or {}))
+end
+
 ---World and robot of a rollout of an experiment, with the user's changes (`def`) and a table of parameters. In another
 ---world its first robot takes the values that are trained; a robot that is none of the world's takes the first's place.
+---A scene's own robot has its values in another world, too.
 ---Errors: a body and a robot; a body of another design, or that does not stand in the world; values of particles that
 ---the robot cannot take; values of a robot or a world that are trained.
 ---@param run cq.Experiment
@@ -165,7 +172,9 @@ function changed.place(run, def, params)
   if is_own and not robot then return world, run:robot_with(params) end
   robot = robot or world.robot
   if not own_of(robot, world) then world, robot = with_first(world, robot) end
-  return world, trainables.apply(robot:with_values_of(run:valued(params)), run.apply, params.named)
+  robot = run.scene_number and not def.robot and robot:with_values_of(run:valued(params))
+    or with_trained(run, robot, params)
+  return world, trainables.apply(robot, run.apply, params.named)
 end
 
 ---The number of control steps of a rollout: by steps or duration of the changes, else over the experiment's time.

@@ -7,12 +7,9 @@ local extracted = {}
 
 -- The experiment's robot with those values alone that are trained beside the design.
 local function trained(run, params)
-  local robot, before = run.robot, run.robot.values or {}
-  local out = trainables.apply(params.robot and robot:with(params.robot) or robot, run.apply, params.named):with {}
-  for name, value in pairs(before) do
-    if out.values[name] == value then out.values[name] = nil end
-  end
-  return out
+  local robot = run.robot
+  local valued = trainables.apply(params.robot and robot:with(params.robot) or robot, run.apply, params.named)
+  return trainables.without(valued, robot)
 end
 
 ---The robot of an extracted body, with the values of the robot that the experiment trains beside the design.

@@ -237,6 +237,20 @@ function trainable.moves_mass(params)
   return params.named ~= nil or robot.density ~= nil or robot.volume ~= nil
 end
 
+---A variant of a robot without the values by robot:with that this one has unchanged from another, as those that are not
+---trained.
+---@param robot cq.Robot
+---@param before cq.Robot                 that it was made from
+---@param among? table<string, any>       only values with these names; all unless given
+---@return cq.Robot
+function trainable.without(robot, before, among)
+  local out = robot:with {}
+  for name, value in pairs(before.values or {}) do
+    if out.values[name] == value and (not among or among[name]) then out.values[name] = nil end
+  end
+  return out
+end
+
 ---The robot with the values that functions of the user's apply, in the order of their names. Errors: a function that
 ---returns no variant of the robot that it was given.
 ---@param robot cq.Robot

@@ -203,20 +203,15 @@ local function renewed(index, count, after)
 end
 
 -- Sets position and volume of a resampled robot, and copies constants and values of the old particles to the new ones
--- that replace them. Errors: places or volumes by robot:with.
+-- that replace them.
 local function take_values(out, robot, position, sources, volume)
   for _, entry in ipairs(field.of_robot) do
     local own = robot.base[entry.name]
     if own and entry.owner ~= "cable" then out.base[entry.name] = own:gather(sources, 1) end
   end
   out.base.position, out.base.volume = position, volume
-  local given = robot.values or {}
-  if given.position or given.volume then
-    is.fail("%s has places or volumes of its own for its %d particles, which others cannot take", robot.name,
-      robot.particle_count)
-  end
   out.values = {}
-  for name, value in pairs(given) do
+  for name, value in pairs(robot.values or {}) do
     if field.by_name[name].owner == "cable" then
       out.values[name] = value
     else
@@ -286,6 +281,11 @@ end
 function resampled.make(out, robot, factor)
   if #robot.surfaces > 0 then
     is.fail("%s has surfaces under pressure, which are those of its particles: they cannot be resampled", robot.name)
+  end
+  local given = robot.values or {}
+  if given.position or given.volume then
+    is.fail("%s has places or volumes of its own for its %d particles, which others cannot take", robot.name,
+      robot.particle_count)
   end
   local position, sources, volume = sample(robot, factor)
   local after = successors(robot, position, sources)

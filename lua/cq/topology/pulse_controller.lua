@@ -2,6 +2,7 @@
 local T = require "cq.tensor"
 local controllers = require "cq.controller"
 local fit = require "cq.controller.fit"
+local tables = require "cq.base.tables"
 
 local PulseController = setmetatable({ __name = "cq.Controller", family = "pulses", blind = true,
   __tostring = controllers.class.__tostring },
@@ -26,8 +27,7 @@ function PulseController:check_rollout(roll)
   local loop = controllers.open_loop(self.pulses:signals(self.rounding and rounded(self, amplitudes) or amplitudes))
   loop:check_rollout(roll)
   self.signals = roll.signal_count
-  return setmetatable({ pulses = self.pulses, params = self.params, rounding = self.rounding, signals = self.signals,
-    loop = loop }, PulseController)
+  return setmetatable(tables.merged(self, { loop = loop }), PulseController)
 end
 
 -- The signals of this control step, as an open loop of the signals made by check_rollout gives them.

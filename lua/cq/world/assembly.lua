@@ -163,12 +163,15 @@ end
 
 local OVERLAP = 0.1              -- of the smaller robot: what is less may be a seam
 
+-- The volume of a robot, in a batch the mean over its scenes.
+local function volume_of(robot) return robot.volume:mean():item() * robot.particle_count end
+
 -- Warns of two robots on the grid of the world that stand in each other.
 local function warn_of_overlap(robots, of_body)
   for k, robot in ipairs(robots) do
     for j = 1, of_body[robot.first] == ON_WORLD_GRID and k - 1 or 0 do
       local other = robots[j]
-      local least = math.min(robot.volume:sum():item(), other.volume:sum():item())
+      local least = math.min(volume_of(robot), volume_of(other))
       local share = of_body[other.first] == ON_WORLD_GRID and overlap(robot, other) / least or 0
       if share >= OVERLAP then
         message.warn("cq.World: robot %d (%s) stands in robot %d (%s), with about %.0f %% of the smaller one: masses and stresses of both add up there; move one with robot:at, or leave it out of the other's shape (shape - other)",
