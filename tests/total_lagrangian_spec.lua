@@ -518,7 +518,7 @@ describe("total Lagrangian steps refuse", function()
         return world:rollout { steps = 1, robot = world.robot:stretched { axis = "x", factor = factor } }
       end
       stretched(1.7)
-      mistake.says(sentence(stretched, 2.5), "world:rollout: body 1 has 1.26 particles along a cell")
+      mistake.says(sentence(stretched, 2.5), "world:rollout: robot has 1.26 particles along a cell")
       world:close()
     end
     assert.equal("cq.World: total Lagrangian steps have no liquids, whose pressure could be smoothed; leave out "

@@ -19,6 +19,7 @@ local fields = require "cq.rollout.fields"
 local engine_policy = require "cq.rollout.engine_policy"
 local memory = require "cq.rollout.memory"
 local backward = require "cq.rollout.backward"
+local assembly = require "cq.world.assembly"
 local control = require "cq.rollout.control"
 local continued = require "cq.rollout.continued"
 local states = require "cq.state"
@@ -344,7 +345,7 @@ local function forward(self)
   self.phase = nil
   local begun = continued.begin(self)
   if begun == C.CQ_UNSTABLE then failures.raise(self, begun) end
-  engine.check(begun, "world:rollout")
+  engine.check(begun, "world:rollout", assembly.naming(self.world.layout))
   local hidden, i = control.start(self), 0
   show(self, states.new(self, 0), nil)
   while i < self.steps do

@@ -127,9 +127,8 @@ local function create(self, raw, substeps)
   self.substeps, self.pieces = substeps, self.layout.force.stepped and substeps or 1
   raw.dt, raw.substeps = self.control_dt / self.pieces, substeps / self.pieces
   local out = ffi.new "cq_world *[1]"
-  engine.check(C.cq_world_create(raw, out), self.def.statics and "world:settle" or "cq.World", function(sentence)
-    return (sentence:gsub("^body (%d+)", function(body) return self.layout.bodies[tonumber(body)] end))
-  end)
+  engine.check(C.cq_world_create(raw, out), self.def.statics and "world:settle" or "cq.World",
+    assembly.naming(self.layout))
   World.made = true                        -- threads are started: it is too late to split cores between processes
   self.handle = out[0]
   self.courant, self.residual_decay = C.cq_world_courant(self.handle, 0), C.cq_world_residual_decay(self.handle)

@@ -396,6 +396,15 @@ local function fill_bodies(def, robots, arrays)
   return count == 0 and "updated" or count == #robots and "total_lagrangian" or "by robot", names
 end
 
+---A function that puts the robot's name in the place of "body N" at the beginning of the engine's sentence.
+---@param layout table       as fill returns it
+---@return fun(sentence: string): string
+function assembly.naming(layout)
+  return function(sentence)
+    return (sentence:gsub("^body (%d+)", function(body) return layout.bodies[tonumber(body)] end))
+  end
+end
+
 ---Fills the engine's def from robots and walls. Sets first, signal_first, entry_first, entry_count of each robot.
 ---Errors: a robot of another dimension than the world, outside of it, or in a wall.
 ---@param def ffi.cdata*          cq_world_def, grid and time filled
