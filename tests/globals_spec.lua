@@ -41,7 +41,7 @@ describe("a variable that nothing has assigned", function()
     process.write(folder .. "/module.lua", "return bit32 or polyfill or 5")
     local content = [[
       best = nil
-      print(require "module", rawget(_G, "foo"), best)
+      print(require "module", rawget(_G, "foo"), bit32 or best)
       best = 3
       best = nil
       print(best)]]

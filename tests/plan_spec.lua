@@ -172,7 +172,7 @@ describe("run:optimize with a plan", function()
       { name = "fine", iterations = 1 } }
     optimize(cq.Experiment(function() return block { coarsen = 1 } end), plan, "ignored")
     assert.same({ "cq.Experiment: the function of a level gives cells of dx = 0.04 for coarsen = 2 as for coarsen = 1, so "
-      .. "that its stages simulate no coarser grid; multiply dx, dt and spacing by level.coarsen, and divide cells by "
+      .. "that its stages simulate no other grid; multiply dx, dt and spacing by level.coarsen, and divide cells by "
       .. "it" }, told)
     optimize(experiment(), plan, "followed")
     messages.warn = warn

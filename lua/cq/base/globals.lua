@@ -8,6 +8,9 @@ local globals = {}
 -- what other languages call the values of Lua
 local LUA = { True = "true", False = "false", None = "nil", null = "nil", NULL = "nil" }
 
+-- globals of other versions of Lua, for which scripts look that run in all
+local ELSEWHERE = { bit32 = true, utf8 = true, _ENV = true }
+
 local script                 -- the source, as debug.getinfo gives it, of the script whose reads are checked; nil: none
 local assigned = {}          -- by name, of globals that were assigned, be they nil by now
 
@@ -30,7 +33,7 @@ end
 -- Raises the error of a script that reads a global without a value; nil for all other code, which may try whether there
 -- is one.
 local function read(_, name)
-  if assigned[name] or debug.getinfo(2, "S").source ~= script then return nil end
+  if assigned[name] or ELSEWHERE[name] or debug.getinfo(2, "S").source ~= script then return nil end
   local hint = LUA[name] and (" (Lua's is %s)"):format(LUA[name]) or text.suggestion(tostring(name), known(2))
   if hint == "" then hint = ("; rawget(_G, %q) is nil where a global may be missing"):format(tostring(name)) end
   is.fail("there is no variable %s%s", tostring(name), hint)

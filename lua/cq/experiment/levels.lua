@@ -39,7 +39,7 @@ end
 local function tell_unused(fine, own, level)
   local dx = fine and fine.world.dx
   if not dx or whole(level).coarsen == 1 or math.abs(own.world.dx - dx) > 1e-9 * dx then return end
-  message.warn("cq.Experiment: the function of a level gives cells of dx = %s for coarsen = %s as for coarsen = 1, so that its stages simulate no coarser grid; multiply dx, dt and spacing by level.coarsen, and divide cells by it",
+  message.warn("cq.Experiment: the function of a level gives cells of dx = %s for coarsen = %s as for coarsen = 1, so that its stages simulate no other grid; multiply dx, dt and spacing by level.coarsen, and divide cells by it",
     text.number(dx), words.of(level.coarsen))
 end
 
