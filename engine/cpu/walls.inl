@@ -17,6 +17,7 @@ typedef real wall_real;
 #else
 typedef double wall_real;
 #define wall_normals cq_wall_normals
+#define wall_normals_within cq_wall_normals_within
 #define wall_normals_adj cq_wall_normals_adj
 #define wall_depth cq_wall_depth
 #endif

@@ -187,6 +187,9 @@ static inline int32_t cq_wall_numbers(const cq_model *m) { return m->wall_count 
 // Sets the unit normals with which a wall holds the point x; returns their number (several in a corner of a hollow
 // box), 0 outside the solid. slack: how far outside x may be [length].
 int32_t cq_wall_normals(const cq_wall *wall, int32_t dim, double slack, const double x[3], double normals[3][3]);
+// As cq_wall_normals, with the slack along the normal; a height field has it along y there.
+int32_t cq_wall_normals_within(const cq_wall *wall, int32_t dim, double slack, const double x[3],
+                               double normals[3][3]);
 // Adjoint of cq_wall_normals: adds to grad_x, from grad_n = dL/d(first normal); walls with several normals have
 // constant ones.
 void cq_wall_normals_adj(const cq_wall *wall, int32_t dim, const double x[3], const double grad_n[3], double grad_x[3]);

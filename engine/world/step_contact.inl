@@ -68,17 +68,6 @@ CQ_INLINE wall_real wall_dot(const wall_real a[3], const wall_real b[3]) {
   return sum;
 }
 
-// Sets the unit normals with which a wall holds a point x that may be outside of it by `slack` along the normal
-// [length]; returns their number. A height field takes its slack along y (wall_normals).
-CQ_INLINE int32_t normals_within(const cq_wall *wall, double slack, const wall_real x[3], wall_real normals[3][3]) {
-  if (wall->shape == CQ_WALL_HEIGHT_FIELD) {
-    const wall_cell cell = height_cell(wall, CQ_DIM, x);
-    wall_real rise[3];
-    slack *= (double)s_value(height_rise(wall, CQ_DIM, &cell, rise));
-  }
-  return wall_normals(wall, CQ_DIM, slack, x, normals);
-}
-
 // Sets out to the contacts of a node with wall w in a step: the normals that hold it already, and those to which it
 // comes. place: where the node is; after: where it would be after the step without this wall. Returns how many there
 // are.
@@ -89,16 +78,16 @@ CQ_INLINE int32_t step_contacts(const StepWalls *s, const int32_t w, const wall_
   wall_real x[3], to[3], way[3] = {0}, held[3][3], normals[3][3];
   int32_t found = 0;
   wall_sees(s, w, s->seconds, place, x);
-  const int32_t held_count = normals_within(wall, wall_slack(s) + resting_gap(s), x, held);
+  const int32_t held_count = wall_normals_within(wall, CQ_DIM, wall_slack(s) + resting_gap(s), x, held);
   for (int32_t k = 0; k < held_count; k++) step_contact_of(s, w, 0, x, held[k], &out[found++]);
   if (held_count && !several) return found;
   wall_sees(s, w, s->seconds + s->dt, after, to);
-  const int32_t count = normals_within(wall, wall_slack(s), to, normals);
+  const int32_t count = wall_normals_within(wall, CQ_DIM, wall_slack(s), to, normals);
   EACH(i) way[i] = to[i] - x[i];
   // a box is entered by the face that the node comes from, although another may be nearer then
   if (count && solid) {
     const double reach = sqrt((double)s_value(wall_dot(way, way)));
-    normals_within(wall, wall_slack(s) + reach, x, normals);
+    wall_normals_within(wall, CQ_DIM, wall_slack(s) + reach, x, normals);
   }
   for (int32_t k = 0; k < count; k++) {
     int known = 0;
@@ -107,7 +96,7 @@ CQ_INLINE int32_t step_contacts(const StepWalls *s, const int32_t w, const wall_
   }
   // rounding may move a node off a wall that keeps it
   if (held_count || count || !is_two_sided(wall)) return found;
-  const int32_t kept = normals_within(wall, wall_slack(s) + 1e-3 * s->dx, x, held);
+  const int32_t kept = wall_normals_within(wall, CQ_DIM, wall_slack(s) + 1e-3 * s->dx, x, held);
   for (int32_t k = 0; k < kept; k++)
     if (!(wall_dot(way, held[k]) < 0)) step_contact_of(s, w, 0, x, held[k], &out[found++]);
   return found;

@@ -26,6 +26,12 @@ int32_t cq_wall_normals(const cq_wall *wall, int32_t dim, double slack, const do
   return wall_normals(wall, dim, slack, x, normals);
 }
 
+// As cq_wall_normals, with the slack along the normal; a height field has it along y there.
+int32_t cq_wall_normals_within(const cq_wall *wall, int32_t dim, double slack, const double x[3],
+                               double normals[3][3]) {
+  return wall_normals_within(wall, dim, slack, x, normals);
+}
+
 // Adjoint of cq_wall_normals: adds to grad_x, from grad_n = dL/d(first normal); walls with several normals have
 // constant ones.
 void cq_wall_normals_adj(const cq_wall *wall, int32_t dim, const double x[3], const double grad_n[3],

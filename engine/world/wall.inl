@@ -174,6 +174,17 @@ CQ_WALL int32_t wall_normals(const cq_wall *w, int32_t dim, double slack, const 
   return 1;
 }
 
+// As wall_normals, with the slack along the normal; a height field has it along y there.
+CQ_WALL int32_t wall_normals_within(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
+                                    wall_real normals[3][3]) {
+  if (w->shape == CQ_WALL_HEIGHT_FIELD) {
+    const wall_cell c = height_cell(w, dim, x);
+    wall_real rise[3];
+    slack *= (double)wall_value(height_rise(w, dim, &c, rise));
+  }
+  return wall_normals(w, dim, slack, x, normals);
+}
+
 // Adjoint of wall_normals: adds to grad_x. grad_n {3}: gradient of the first normal; walls with several have constant
 // ones.
 CQ_WALL void wall_normals_adj(const cq_wall *w, int32_t dim, const wall_real x[3], const wall_real grad_n[3],

@@ -113,7 +113,7 @@ static int add_wall(cq_scene *s, cq_constrained_nodes *h, ConstrainedNode *n, co
   // inside of a hollow box a node may come to the nearer one of two opposite sides
   for (int i = 0; wall->shape == CQ_WALL_BOX && wall->hollow && i < CQ_DIM; i++)
     room = fmin(room, 0.5 * (wall->upper[i] - wall->lower[i]));
-  const int32_t count = normals_within(wall, room, x, normals);
+  const int32_t count = wall_normals_within(wall, CQ_DIM, room, x, normals);
   for (int32_t k = 0; k < count; k++) {
     if (!is_over_face(wall, slack, x, normals[k])) continue;
     const wall_real gap = -wall_depth(wall, CQ_DIM, slack, x, normals[k], slope);
