@@ -309,6 +309,15 @@ describe("one controller in several rollouts of a loss", function()
   end
 end)
 
+describe("a controller of pulses", function()
+  it("is told that its signals end before the rollout", function()
+    local pulses = cq.Topology.pulses { duration = 0.03, control_dt = 6e-3, interval = 0.006, width = 0.006, gain = 1 }
+    local p = { sign = T.zeros { pulses.count, 2 }, magnitude = T.zeros { pulses.count, 2 } }
+    says(sentence(function() world:rollout { steps = 6, controller = pulses:controller(p) } end),
+      "has signals for 5 control steps, the rollout makes 6")
+  end)
+end)
+
 describe("a controller of the user's", function()
   it("is handed its hidden value", function()
     local steps = {}

@@ -46,6 +46,31 @@ describe("an experiment with a design", function()
     assert.is_true(run.constraints[2].of(run.params, nil, run):item() < 0.8 * first)
   end)
 
+  it("trains the pulses of an extracted body by the mean over its variants, in one batch and in several", function()
+    local rate = 10
+    -- the gradient of the pulses' signs over a list of variants
+    local function gradient(list)
+      local run = block_design.experiment()
+      run.params.design.density:copy_from(T.ones { 100 })
+      run.params.design.layout:copy_from(variables(run.design).layout)
+      run.params.design.sign:copy_from(variables(run.design).sign * 0.5)
+      local before = run.params.design.sign:detach():copy()
+      run:optimize { folder = folder, resume = false, plan = cq.Plan { { name = "pulses", iterations = 1,
+        body = "extracted", train = { "design.sign" }, variants = list,
+        optimizer = cq.Optimizer.gradient_descent { rate = rate } } } }
+      return (before - run.params.design.sign:detach()) / rate
+    end
+    for _, list in ipairs { { {}, { change = { substeps = 2 } } },
+      { {}, { change = { strength = 0.1 } }, { change = { latency = 1 } } } } do
+      local mean = 0
+      for _, one in ipairs(list) do mean = mean + gradient { one } / #list end
+      local scale = mean:norm():item()
+      assert.is_true(scale > 0)
+      assert.is_true((gradient(list) - mean):norm():item() < 1e-9 * scale)
+      assert.is_true((gradient { list[1] } - mean):norm():item() > 1e-3 * scale)
+    end
+  end)
+
   it("goes on as if it had not stopped", function()
     local whole = experiment()
     optimize(whole, 5)

@@ -448,7 +448,7 @@ describe("variants of bad input", function()
     says(used { variants = { {}, { change = { stifness = 0.1 } } } }, "variant: change has no",
       "did you mean stiffness?")
     says(used { variants = { { change = { 0.1 } } } }, "variant: change has no 1", "it has stiffness, density")
-    says(of { variants = { {}, {}, count = 7 } }, 'variants is a list, and has "count" beside its entries')
+    says(of { variants = { {}, {}, count = 7 } }, 'variants: takes a list, whose entries have no names, got one with the name "count"')
     local function whole(more) return cq.Experiment(fields(more)) end
     says(used { variants = { whole { variants = { {} } } } }, "an experiment with variants of its own",
       "(variant 1 of 1)")

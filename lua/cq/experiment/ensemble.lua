@@ -83,12 +83,7 @@ function ensemble.of(variants, reduce, what)
   elseif #variants > MOST then
     is.fail("%s: variants may be at most %d, got %d", what, MOST, #variants)
   else
-    for name in pairs(variants) do
-      if type(name) ~= "number" then
-        is.fail("%s: variants is a list, and has %s beside its entries; that is of { each = ..., count = ... }", what,
-          text.describe(name))
-      end
-    end
+    is.require_list(variants, what .. ": variants")
     out = { each = function(_, k) return variants[k] end, count = #variants, fixed = true, listed = true }
   end
   out.reduce = check_reduce(reduce == nil and "mean" or reduce, what)
