@@ -1,5 +1,6 @@
 -- study_parts: samplers, pruners, the store and what else cqlua study is made of.
 local cq = require "cq"
+local children = require "cq.study.process"
 local Cma = require "cq.study.cma"
 local host = require "cq.host"
 local filesystem = require "cq.study.filesystem"
@@ -9,6 +10,7 @@ local memory = require "cq.rollout.memory"
 local option = require "cq.option"
 local parts = require "cq.study.space"
 local process = require "tests.process"
+local runners = require "cq.study.runner"
 local sobol = require "cq.study.sobol"
 local sqlite = require "cq.study.sqlite"
 local stores = require "cq.study.store"
@@ -296,6 +298,62 @@ describe("a store", function()
     fails("it was locked by another program", other.run, other, "UPDATE trial SET state = 'done'")
     store.base:run "ROLLBACK"
     other:close()
+    store:close()
+  end)
+end)
+
+describe("a worker", function()
+  local start, poll, folder = children.start, children.poll
+  before_each(function() folder = process.folder() end)
+  after_each(function()
+    children.start, children.poll = start, poll
+    process.remove(folder)
+  end)
+
+  -- A server that fails forgets commits of its last moments (synchronous_commit is off). The trial waits again, and the
+  -- same child may get it before the worker has read that the process of the first attempt has ended.
+  it("takes the end of an earlier attempt for no end of the trial that runs now", function()
+    local store = stores.open(folder .. "/study.sqlite", { create = true })
+    store:fill(2)
+    local finish, forgets = store.finish, true
+    function store:finish(claimed, worker, ended, now)
+      if not forgets then return finish(self, claimed, worker, ended, now) end
+      forgets = false
+      self:give_back(claimed.number, claimed.attempts, worker)
+      return true
+    end
+    local jobs, heard, asks = {}, {}, 0
+    local child = { signal = function() end, wait = function() return 0 end }
+    function child.send(_, line)
+      local job = json.decode(line)
+      jobs[#jobs + 1] = job
+      local say = 'done\t{"loss": ' .. #jobs .. "}"
+      heard[#heard + 1] = { say }
+      heard[#heard + 1] = { ("ended\t%d\t0\t0"):format(job.job) }
+    end
+    function child.dismiss() heard = { "closed" } end
+    function child.receive()
+      local lines = table.remove(heard, 1)
+      if lines == "closed" then return {}, true end
+      return lines or {}, false
+    end
+    children.start = function() return child end
+    children.poll = function(list)
+      asks = asks + 1
+      assert.is_true(asks < 100)
+      return list[1] and heard[1] and { child } or {}
+    end
+    local quiet = option.program.quiet
+    option.program.quiet = true
+    local worker = runners.new { study = study { trials = 2, space = { x = cq.Space.uniform(0, 1) } }, store = store,
+      folder = folder, jobs = 1, words = {}, threads = 1, options = {}, command = function() return "" end,
+      fingerprint = function() return "" end }
+    assert.equal("finished", worker:run())
+    option.program.quiet = quiet
+    local numbers = {}
+    for k, job in ipairs(jobs) do numbers[k] = job.number end
+    assert.same({ 1, 1, 2 }, numbers)
+    assert.same({ 2, 3 }, { store:trial(1).result.loss, store:trial(2).result.loss })
     store:close()
   end)
 end)

@@ -71,12 +71,12 @@ local function claim(self)
   end)
 end
 
--- A claimed trial as the table that is sent to a child process.
-local function job_of(self, claimed)
+-- A claimed trial as the table that is sent to a child process, whose n-th job it is.
+local function job_of(self, claimed, n)
   local _, replicate = self.study:place(claimed.number)
   local point = json.decode(claimed.point)
   return {
-    number = claimed.number, attempts = claimed.attempts, point = point, replicate = replicate,
+    job = n, number = claimed.number, attempts = claimed.attempts, point = point, replicate = replicate,
     seed = self.study:seed_of(point, replicate), folder = self:trial_folder(claimed.number), script = self.script,
     options = self.options, command = self.command(claimed.number), loaded = self.loaded, began = process.now(),
   }
@@ -107,9 +107,9 @@ local function start_trials(self)
     if not claimed then return end
     local child = idle_child(self)
     child.claimed, child.reports, child.last = claimed, {}, {}
-    child.began = process.now()
+    child.began, child.jobs = process.now(), (child.jobs or 0) + 1
     self.busy = self.busy + 1
-    child:send(json.encode(job_of(self, claimed)))
+    child:send(json.encode(job_of(self, claimed, child.jobs)))
   end
 end
 
@@ -188,12 +188,13 @@ function hear.ask(self, child, rest)
   child:send(self.study.pruner:ends(value, others) and "end" or "go")
 end
 
--- Message "ended": the forked process of a trial has ended, with a code or by a signal. Unless the trial's own end was
--- reported before, that is stored.
+-- Message "ended": the forked process of the child's n-th job has ended, with a code or by a signal. Unless the trial's
+-- own end was reported before, that is stored. A server that failed may have forgotten that end: the child's next job
+-- can be the same trial, and goes on.
 function hear.ended(self, child, rest)
-  local number, code, signal = rest:match "^(%d+)\t(%-?%d+)\t(%d+)$"
+  local n, code, signal = rest:match "^(%d+)\t(%-?%d+)\t(%d+)$"
   code, signal = tonumber(code), tonumber(signal)
-  if child.claimed.number ~= tonumber(number) then return end
+  if child.jobs ~= tonumber(n) then return end
   handle_exit(self, child, code >= 0 and code or nil, signal > 0 and signal or nil)
 end
 

@@ -7,7 +7,7 @@
 --   pruned                       the pruner has ended it
 --   failed JSON                  { problem = the sentence }
 --   refused JSON                 { problem = the sentence }: no trial of this script can be run, and this one was not
---   ended NUMBER CODE SIGNAL     the trial's own process has ended so
+--   ended JOB CODE SIGNAL        the process of its own that a trial had, the child's job of this count, has ended so
 --   last                         this process takes no other trial after this one
 local atomic_file = require "cq.base.atomic_file"
 local json = require "cq.base.json"
@@ -319,13 +319,13 @@ end
 -- Runs one trial (line: JSON of its job) in a fork of this process, which has loaded the script, and tells the parent
 -- how the fork ended.
 local function serve_apart(study, line)
-  local number = json.decode(line).number
+  local n = json.decode(line).job
   io.stdout:flush()
   local code, signal = process.in_a_fork(function()
     serve_one(study, line)
     io.stdout:flush()
   end)
-  process.tell(("ended\t%d\t%d\t%d"):format(number, code or -1, signal or 0))
+  process.tell(("ended\t%d\t%d\t%d"):format(n, code or -1, signal or 0))
 end
 
 ---what is said of a script that was changed while its study runs
