@@ -302,59 +302,74 @@ describe("a store", function()
   end)
 end)
 
-describe("a worker", function()
-  local start, poll, folder = children.start, children.poll
-  before_each(function() folder = process.folder() end)
+describe("a worker of a server that failed and forgot its last second", function()
+  local start, poll, quiet, folder, store
+  before_each(function()
+    folder = process.folder()
+    store = stores.open(folder .. "/study.sqlite", { create = true })
+    store:fill(2)
+    quiet, option.program.quiet = option.program.quiet, true
+    start, poll = children.start, children.poll
+  end)
   after_each(function()
-    children.start, children.poll = start, poll
+    children.start, children.poll, option.program.quiet = start, poll, quiet
+    store:close()
     process.remove(folder)
   end)
 
-  -- A server that fails forgets commits of its last moments (synchronous_commit is off). The trial waits again, and the
-  -- same child may get it before the worker has read that the process of the first attempt has ended.
-  it("takes the end of an earlier attempt for no end of the trial that runs now", function()
-    local store = stores.open(folder .. "/study.sqlite", { create = true })
-    store:fill(2)
-    local finish, forgets = store.finish, true
-    function store:finish(claimed, worker, ended, now)
-      if not forgets then return finish(self, claimed, worker, ended, now) end
-      forgets = false
-      self:give_back(claimed.number, claimed.attempts, worker)
-      return true
-    end
-    local jobs, heard, asks = {}, {}, 0
+  -- Has a worker run the study's two trials in a child that is none. answer(n, job) returns what the child says after
+  -- its n-th job, a list of messages, each read by itself. Returns the numbers of the trials that it was given.
+  local function work(answer)
+    local numbers, said, reads = {}, {}, 0
     local child = { signal = function() end, wait = function() return 0 end }
     function child.send(_, line)
       local job = json.decode(line)
-      jobs[#jobs + 1] = job
-      local say = 'done\t{"loss": ' .. #jobs .. "}"
-      heard[#heard + 1] = { say }
-      heard[#heard + 1] = { ("ended\t%d\t0\t0"):format(job.job) }
+      numbers[#numbers + 1] = job.number
+      for _, message in ipairs(answer(#numbers, job)) do said[#said + 1] = message end
     end
-    function child.dismiss() heard = { "closed" } end
+    function child.dismiss() said = { "closed" } end
     function child.receive()
-      local lines = table.remove(heard, 1)
-      if lines == "closed" then return {}, true end
-      return lines or {}, false
+      local message = table.remove(said, 1)
+      return { message ~= "closed" and message or nil }, message == "closed"
     end
     children.start = function() return child end
     children.poll = function(list)
-      asks = asks + 1
-      assert.is_true(asks < 100)
-      return list[1] and heard[1] and { child } or {}
+      reads = reads + 1
+      assert.is_true(reads < 100)
+      return list[1] and said[1] and { child } or {}
     end
-    local quiet = option.program.quiet
-    option.program.quiet = true
     local worker = runners.new { study = study { trials = 2, space = { x = cq.Space.uniform(0, 1) } }, store = store,
       folder = folder, jobs = 1, words = {}, threads = 1, options = {}, command = function() return "" end,
       fingerprint = function() return "" end }
     assert.equal("finished", worker:run())
-    option.program.quiet = quiet
-    local numbers = {}
-    for k, job in ipairs(jobs) do numbers[k] = job.number end
-    assert.same({ 1, 1, 2 }, numbers)
+    return numbers
+  end
+  local function done(n) return ('done\t{"loss": %d}'):format(n) end
+  local function ended(job) return ("ended\t%d\t0\t0"):format(job.job) end
+
+  -- the trial waits again, and the same child may get it before the worker has read the end of the first process
+  it("takes the end of an earlier attempt for no end of the trial that runs", function()
+    local finish, forgets = store.finish, true
+    function store:finish(claimed, worker, result, now)
+      if not forgets then return finish(self, claimed, worker, result, now) end
+      forgets = false
+      return self:give_back(claimed.number, claimed.attempts, worker)
+    end
+    assert.same({ 1, 1, 2 }, work(function(n, job) return { done(n), ended(job) } end))
     assert.same({ 2, 3 }, { store:trial(1).result.loss, store:trial(2).result.loss })
-    store:close()
+  end)
+
+  it("keeps a trial whose claim was forgotten", function()
+    assert.same({ 1, 2 }, work(function(n, job)
+      if n == 1 then
+        local row = store:trial(1)
+        store:give_back(1, row.attempts, row.worker)
+        store.base.reconnects = store.base.reconnects + 1
+      end
+      return { "report\tloss\t1\t5", done(n), ended(job) }
+    end))
+    assert.same({ 1, 2 }, { store:trial(1).result.loss, store:trial(2).result.loss })
+    assert.same({ 1, 1 }, { store:trial(1).attempts, store:trial(2).attempts })
   end)
 end)
 

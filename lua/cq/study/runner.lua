@@ -49,11 +49,29 @@ end
 
 -- ---- claims --------------------------------------------------------------------------------------------------------
 
+-- If the connection to the server was lost since the last call: has the store know of the trials that run here, and of
+-- no others, and reads the history anew. A server that failed may have forgotten the last second.
+local function recover_claims(self)
+  if self.store.base.reconnects == self.reconnects then return end
+  self.reconnects = self.store.base.reconnects
+  self.history = self.history and History.new(self.study, self.store)
+  local known = {}
+  for _, child in ipairs(self.children) do
+    local claimed = child.claimed
+    if claimed then
+      known[claimed.number] = true
+      self.store:claim_again(claimed, self.worker, process.now())
+    end
+  end
+  self.store:give_back_unknown(self.worker, known)
+end
+
 -- Claims the next waiting trial for this worker and gives it a point, in one transaction, so that replicates of a point
 -- cannot draw different ones. Returns { number, attempts, point: JSON }; nil: none waits that can have a point.
 local function claim(self)
   local store, now = self.store, process.now()
   return store.base:transaction(function()
+    recover_claims(self)
     if self.history then
       store.base:turn()
       self.history:refresh()
@@ -262,14 +280,7 @@ end
 -- heartbeat, and takes back the trials of workers that are gone.
 local function tick(self)
   local now = process.now()
-  if self.store.base.reconnects ~= self.reconnects then
-    local known = {}
-    for _, child in ipairs(self.children) do
-      if child.claimed then known[child.claimed.number] = true end
-    end
-    self.store:give_back_unknown(self.worker, known)
-    self.reconnects = self.store.base.reconnects
-  end
+  recover_claims(self)
   if now - self.flush_at >= FLUSH then
     self.flush_at = now
     self.store.base:transaction(function()

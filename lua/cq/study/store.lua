@@ -267,6 +267,14 @@ function Store:give_back_unknown(worker, known)
   end
 end
 
+---Makes a trial that this worker works on its running trial again, if a server that failed has forgotten the claim.
+---claimed: from claim, with its point.
+function Store:claim_again(claimed, worker, now)
+  self.base:run([[UPDATE trial SET state = 'running', worker = ?, began = ?, beat = ?, attempts = ?, point = ?
+    WHERE number = ? AND state = 'waiting' AND attempts < ?]], worker, now, now, claimed.attempts, claimed.point,
+    claimed.number, claimed.attempts)
+end
+
 ---Stores reported values of a trial, if the attempt is still this worker's. claimed: from claim.
 ---@param rows { [1]: string, [2]: number, [3]: number }[]     name, step, value
 function Store:report(claimed, worker, rows)
