@@ -282,7 +282,11 @@ static cq_status find_rim(cq_shapes_layout *l, int32_t scene, uint8_t *filled) {
     if (status) return status;
     cq_rim *rim = &l->rim[l->rims];
     int32_t *node = l->rim_node + (int64_t)l->rims * (1 + 2 * l->dim);
-    *rim = {c, (int32_t)p, m->body[p], {0, 0, 0}, cq_touch_push(m, p)};
+    memset(rim, 0, sizeof *rim);              // its padding, too: it is sent to the GPU as it is
+    rim->node = c;
+    rim->particle = (int32_t)p;
+    rim->body = m->body[p];
+    rim->push = cq_touch_push(m, p);
     coordinates(l, body, c, rim->cell);
     *node++ = l->number[c];
     for (int i = 0; i < l->dim; i++)

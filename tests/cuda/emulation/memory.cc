@@ -11,6 +11,9 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 #include <sys/mman.h>
 #include <unistd.h>
 #include <vector>
@@ -83,7 +86,12 @@ int64_t bytes_left() {
   return m->memory > m->memory_used + others ? m->memory - m->memory_used - others : 0;
 }
 
+// Is there memory of the process at an address? A sanitizer reserves so much that two small integers may look like an
+// address there: what it knows to be free is none.
 bool is_mapped(uintptr_t address) {
+#ifdef __SANITIZE_ADDRESS__
+  if (__asan_address_is_poisoned((void *)address)) return false;
+#endif
   unsigned char resident;
   return mincore((void *)(address & ~(page_size() - 1)), 1, &resident) == 0;
 }
