@@ -169,6 +169,7 @@ describe("options", function()
       descent:update(p, { x = T(x), y = T(y or 0) })
       return from_x - p.x:item(), from_y - p.y:item()
     end
+    near(0, (moved(0)))                                 -- there is no norm yet
     near(1, (moved(1)))                                 -- its own norm is all there is
     near(1, (moved(1e9)))                               -- of two the lower one
     for _ = 1, 3 do near(0, (moved(0))) end

@@ -383,4 +383,23 @@ describe("a mistake in a solve", function()
     assert.equal(2, cq.load(folder .. "/optimizer.bin").iteration)
     process.remove(folder)
   end)
+
+  it("in a step leaves its iteration to the solve that goes on", function()
+    local folder = process.folder()
+    local function solve(breaks)
+      local optimizer = cq.Optimizer.adam { rate = 0.1,
+        schedule = function(i) return breaks and i == 4 and 0 / 0 or 1 end }
+      local x = T.param { 1, 2 }
+      optimizer:solve({ x = x }, function(p) return (p.x * p.x):sum() end, { iterations = 6, folder = folder,
+        resume = breaks == false })
+      return x
+    end
+    assert.is_truthy(sentence(function() solve(true) end):find("got nan at iteration 4 (iteration 4 of 6)", 1, true))
+    require("cq.run").close_open("failed")
+    assert.equal(3, cq.load(folder .. "/optimizer.bin").optimizer.evaluations)
+    local x = solve(false)
+    process.remove(folder)
+    assert.is_true(x:equal(solve()))
+    process.remove(folder)
+  end)
 end)

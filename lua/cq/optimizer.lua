@@ -163,7 +163,7 @@ local function with_norm(norms, norm)
 end
 
 -- The median of norms; of an even number the lower middle one, so that one long gradient among the first two does not
--- set it.
+-- set it. nil: there are no norms yet.
 local function median_of(norms)
   local sorted = { unpack(norms) }
   table.sort(sorted)
@@ -212,7 +212,8 @@ function Optimizer:update(params, grads)
     is.fail("optimizer:update: rate must be a finite number above 0, got %s", is.describe(given))
   end
   local norms = self.clip == "median" and with_norm(self.norms, norm) or self.norms
-  local clip = self.clip == "median" and median_of(norms) or self.clip
+  local clip = self.clip
+  if clip == "median" then clip = median_of(norms) end
   local shorten = clip and norm > clip and clip / norm or 1
   -- every moment is fetched before anything changes, for an error leaves all as it was
   for _, entry in ipairs(list) do

@@ -303,8 +303,10 @@ function solver.new(def)
   return self
 end
 
--- Saves what there is, then raises the error that ended a solve, with the iteration in its message.
+-- Saves what there is, then raises the error that ended a solve, with the iteration in its message. An iteration whose
+-- step failed was not made: a run that goes on repeats it.
 local function fail_evaluation(self, problem)
+  self.evaluations = self.noted
   local saved = self.run and pcall(self.save, self)
   if saved and self.best then
     message.note("kept in %s: the parameters after iteration %d, and the best, of iteration %d, in saved.bin",
