@@ -135,6 +135,17 @@ describe("a run that was saved", function()
     assert.equal(loss_of(saved, { gravity = { 0, -1 } }), -there.state:velocity("trunk")[2]:item())
   end)
 
+  it("plays signals of control steps at their own pace alone", function()
+    local _, saved = trained { controller = cq.Controller.open_loop { steps = STEPS }, observer = false }
+    local fields = saved.world
+    local dt = fields.dt
+    fields.dt = dt / 2
+    local world = cq.World(fields)
+    says(sentence(function() return world:rollout { steps = STEPS, controller = saved.controller } end),
+      ("saved.bin are those of control steps of %g, and the world has control steps of %g; give it dt = %g"):format(dt,
+        dt / 2, dt))
+  end)
+
   it("names both where groups or signals do not fit", function()
     local _, saved = trained()
     local function with(robot) return scene.world(robot):rollout {

@@ -151,7 +151,7 @@ local function new(_, fields)
   local self = setmetatable({ world = def.world, optimizer = def.optimizer, memory = def.memory, contact = def.contact,
     gradient = gradients.check(def.gradient, def.world),
     problem = problem, given = {}, made_scenes = {} }, Experiment)
-  self.observer = def.observer and observers.of(def.observer, "cq.Experiment")
+  self.observer = def.observer and observers.of(def.observer, "cq.Experiment") or nil
   self.steps, self.objective = steps_of(def), objectives.of(def.objective, def.world)
   self.robot = def.robot or def.design and def.design.robot or def.world.robot
   self.constraints = constrained.list(def.constraints)

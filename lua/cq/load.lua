@@ -79,8 +79,9 @@ end
 -- The controller of a saved file with its trained parameters; nil: the file has none.
 function made.controller(self)
   if not self.data.controller then return require_world(self) end
-  local out = policy.controller(self.data.controller, self.parameters.controller, self.path)
-  if not self.data.world then return out end         -- of a learner on an environment of the script's own
+  local given = self.data.world
+  local out = policy.controller(self.data.controller, self.parameters.controller, self.path, given and given.fields.dt)
+  if not given then return out end         -- of a learner on an environment of the script's own
   -- The world and the observer that the controller was used with, made when they are asked for.
   function out.used()
     self.made_world = self.made_world or require "cq.world"(self.world)

@@ -32,8 +32,8 @@ end
 ---Takes observer and controller from the rollout's definition: sets observer, controller, forces and signal_count.
 ---Errors: a controller for robots without actuators; more signals than memory holds.
 function control.prepare(self, def)
-  self.observer = def.observer and observers.of(def.observer, "world:rollout")
-  self.controller = def.controller and controllers.of(def.controller, "world:rollout")
+  self.observer = def.observer and observers.of(def.observer, "world:rollout") or nil
+  self.controller = def.controller and controllers.of(def.controller, "world:rollout") or nil
   self.forces = self.world.layout.force.actuators
   self.signal_count = self.world.actuator_count
   capacity.require(self.steps * self.batch * self.signal_count, ("world:rollout: %s in %s of %s"):format(

@@ -151,18 +151,20 @@ end
 ---@param data table            from policy.controller_data
 ---@param params? table<string, cq.Tensor>   nil: of a design, which has none for the controller
 ---@param what string           whose it is, for errors
+---@param control_dt number?     of the run [time], which signals of each control step ask for
 ---@return cq.Controller
-function policy.controller(data, params, what)
+function policy.controller(data, params, what, control_dt)
   local controller = family_of(controllers, "Controller", data, what)
   local out
   if data.kind == "sum" then
     local parts = {}
     for name, part in pairs(data.fields.parts) do
-      parts[name] = policy.controller(part, params and params[name], what)
+      parts[name] = policy.controller(part, params and params[name], what, control_dt)
     end
     out = controllers.sum(parts)
   elseif data.kind == "open_loop" then
     out = controllers.open_loop { u = data.u or params.u, hold = data.fields.hold }
+    out.control_dt = control_dt
   else
     out = controller(plain.copy(data.fields)):with(params)
   end
