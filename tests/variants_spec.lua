@@ -422,6 +422,57 @@ describe("variants that cannot begin", function()
   end)
 end)
 
+-- Steps that are too long for the values of variants, and not for those of the experiment.
+describe("variants of a too large Courant number", function()
+  local stiff, listless = { change = { stiffness = 90 } }, { change = { strength = -0.1 } }
+  local message = require "cq.base.message"
+  -- f(), and the notes that it made
+  local function notes(f)
+    local said, own = {}, message.note
+    function message.note(format, ...) said[#said + 1] = format:format(...) end
+    local worked, problem = pcall(f)
+    message.note = own
+    assert.is_true(worked, problem)
+    return said
+  end
+  local by_hand = { change = { stiffness = 90, substeps = 2 } }
+
+  it("alone have more substeps, and are told, drawn or in a list", function()
+    local expected, gradients = value_and_gradients(cq.Experiment(fields { variants = { {}, by_hand, listless } }))
+    local list = { {}, stiff, listless }
+    for _, variants in ipairs { list, { count = 3, each = function(_, k) return list[k] end } } do
+      local run, value, found = cq.Experiment(fields { variants = variants }), nil, nil
+      local said = notes(function() value, found = value_and_gradients(run) end)
+      assert.equal(expected, value)
+      assert.same(gradients, found)
+      assert.equal(3, run.world.substeps)
+      assert.equal(1, #said)
+      mistake.says(said[1], "variant 2 of iteration 1 is simulated with substeps = 6 and not 3")
+      assert.same({}, notes(function() value_and_gradients(run) end))
+    end
+  end)
+
+  it("leave the world of a training as it is", function()
+    local folder = scratch.open()
+    local run = cq.Experiment(fields { variants = { {}, stiff } })
+    local said = notes(function() run:optimize { iterations = 2, folder = folder .. "/run" } end)
+    scratch.close()
+    assert.equal(3, run.world.substeps)
+    assert.is_nil(run.first_substeps)
+    local count = 0
+    for _, line in ipairs(said) do
+      if line:find("substeps", 1, true) then count = count + 1 end
+    end
+    assert.equal(1, count)
+  end)
+
+  it("are at fault only where the experiment's own is not", function()
+    local run = cq.Experiment(fields { variants = { listless, stiff } })
+    run.params.robot.young:copy_from(run.params.robot.young:detach() * 100)
+    mistake.says(mistake.of(function() return numbers(run, run.params) end), "the Courant number of the robot's values")
+  end)
+end)
+
 describe("variants of bad input", function()
   local function says(f, ...)
     local sentence = mistake.of(f)

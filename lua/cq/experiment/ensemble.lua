@@ -7,7 +7,8 @@
 --
 -- Variants that share a world and its steps are the scenes of one batch, others come one after another. All are on one
 -- tape: the gradient is that of the reduced loss. A variant that a function draws and that cannot begin, as a body that
--- is put into a wall, is left out of its iteration; in a list it is an error.
+-- is put into a wall, is left out of its iteration; in a list it is an error. A variant whose steps are too long for
+-- its values, where those of the experiment are not, has more substeps, and the others do not.
 local C = require("cq.base.engine").C
 local changed = require "cq.experiment.changed"
 local changes = require "cq.robustness.changes"
@@ -23,6 +24,7 @@ local T = require "cq.tensor"
 local together = require "cq.experiment.together"
 local tables = require "cq.base.tables"
 local unstable = require "cq.rollout.unstable"
+local variant_steps = require "cq.experiment.variant_steps"
 
 local ensemble = {}
 
@@ -301,17 +303,27 @@ local function reduced_constraint(c, list, reduce)
   return weighted(list, weights_of(c.equal and "mean" or reduce, list))
 end
 
--- Counts variant k as left out of an iteration because of the error `problem`. Warns the first time, and each time that
--- the count has doubled.
+-- Counts variant k of an iteration among those to which `what` happens; returns how many there were, nil where it is
+-- not to be told: it is the first time, and each time that the count has doubled. own: the ensemble.
+local function count(own, what, k, iteration)
+  own[what] = own[what] or { count = 0, told = 1 }
+  local seen, key = own[what], (own.fixed and 0 or iteration) * MOST + k
+  if seen[key] then return nil end
+  seen[key], seen.count = true, seen.count + 1
+  if seen.count < seen.told then return nil end
+  seen.told = 2 * seen.count
+  return seen.count
+end
+
+-- The others of `number` variants as text: "no other", or "4 are".
+local function others(number) return number == 1 and "no other" or ("%d are"):format(number) end
+
+-- Counts variant k as left out of an iteration because of the error `problem`, and warns of it.
 local function leave_out(own, k, iteration, problem)
-  own.left_out = own.left_out or { count = 0, told = 1 }
-  local left, key = own.left_out, iteration * MOST + k
-  if left[key] then return end
-  left[key], left.count = true, left.count + 1
-  if left.count < left.told then return end
-  left.told = 2 * left.count
+  local number = count(own, "left_out", k, iteration)
+  if not number then return end
   message.warn("variant %d of iteration %d cannot begin and is left out, as %s so far: %s", k, iteration,
-    left.count == 1 and "no other" or ("%d are"):format(left.count), problem:gsub("^[^:\n]+:%d+: ", ""):match "^[^\n]*")
+    others(number), problem:gsub("^[^:\n]+:%d+: ", ""):match "^[^\n]*")
 end
 
 -- Is this the error of a drawn variant that cannot begin? A simulation that fails later may do so by an update of the
@@ -334,34 +346,76 @@ local function attempt(own, k, iteration, f, ...)
   return finish(pcall(f, ...))
 end
 
+-- Gives those variants of a batch more substeps in defs whose steps are too long for their values, unless the steps of
+-- the experiment itself are, and tells of them; returns nothing where there is no such variant. group: their places in
+-- defs. of: as for `rollouts`.
+local function refine(of, group, defs)
+  local own, any = of.run.ensemble, false
+  if of.is_nominal == nil then of.is_nominal = variant_steps.is_nominal(of.run, of.params) end
+  if of.is_nominal then return end
+  for _, at in ipairs(group) do
+    local k, before = of.numbers[at], defs[at]
+    defs[at] = of_variant(own, k, attempt, own, k, of.iteration, variant_steps.refined, before) or false
+    local now = defs[at] and defs[at].world.substeps
+    any = any or defs[at] ~= before
+    local number = now and defs[at] ~= before and count(own, "refined", k, of.iteration)
+    if number then
+      message.note("variant %d of iteration %d is simulated with substeps = %d and not %d, as %s so far: its values are too stiff, too light or too fast for longer steps",
+        k, of.iteration, now, before.world.substeps, others(number))
+    end
+  end
+  return any
+end
+
 -- Simulates variants by their rollout definitions. Returns a table of rollouts by position in defs, without variants
--- that cannot begin, and a list of the rollouts to be released: a batch is released as a whole. numbers: the k of each
--- variant in defs. Where a batch cannot begin, each of its variants is simulated alone, to find the one at fault.
+-- that cannot begin, and a list of the rollouts to be released: a batch is released as a whole. of: { run, params,
+-- iteration, numbers }, with the k of each variant in defs. Variants whose steps are too long get more of them. Where a
+-- batch cannot begin, each of its variants is simulated alone, to find the one at fault.
 -- Errors: a simulation that fails later, with the number of its variant.
-local function rollouts(own, iteration, defs, numbers)
-  local rolls, wholes = {}, {}
+local function rollouts(of, defs)
+  local own, iteration, numbers, rolls, wholes = of.run.ensemble, of.iteration, of.numbers, {}, {}
+  local simulate
   -- Simulates the i-th variant by itself into rolls[i], with its rollout added to wholes; neither where it cannot
   -- begin.
   local function alone(i)
     local made, whole = of_variant(own, numbers[i], attempt, own, numbers[i], iteration, together.rollouts, { defs[i] })
     if made then rolls[i], wholes[#wholes + 1] = made[1], whole end
   end
-  for _, group in ipairs(together.groups(defs)) do
-    local members, made, whole = {}, nil, nil
-    for i, at in ipairs(group) do members[i] = defs[at] end
-    if #group > 1 then
-      unstable.scene = nil
-      local fine, found, all = pcall(together.rollouts, members)
-      local failed = not fine and recover.is_of_simulation(found) and unstable.scene
-      if fine then made, whole = found, all
-      elseif failed then of_variant(own, numbers[group[failed]], error, found, 0)
-      elseif not is.is_failure(found) or C.cq_interrupted() ~= 0 then error(found, 0) end
+  -- Simulates the variants at the places `list` of defs, those together that can be.
+  local function all_of(list, is_refined)
+    local members, places = {}, {}
+    for _, at in ipairs(list) do
+      if defs[at] then members[#members + 1], places[#places + 1] = defs[at], at end
     end
-    if made then wholes[#wholes + 1] = whole end
-    for i, at in ipairs(group) do
-      if made then rolls[at] = made[i] else alone(at) end
+    for _, group in ipairs(together.groups(members)) do
+      for i, k in ipairs(group) do group[i] = places[k] end
+      simulate(group, is_refined)
     end
   end
+  -- Simulates the variants of one batch. is_refined: they have had more substeps where they needed them.
+  function simulate(group, is_refined)
+    local members = {}
+    for i, at in ipairs(group) do members[i] = defs[at] end
+    unstable.scene = nil
+    local fine, found, whole = pcall(together.rollouts, members)
+    if fine then
+      wholes[#wholes + 1] = whole
+      for i, at in ipairs(group) do rolls[at] = found[i] end
+      return
+    end
+    if not is_refined and recover.is_of_courant(found) and refine(of, group, defs) then return all_of(group, true) end
+    if #group == 1 then
+      of_variant(own, numbers[group[1]], attempt, own, numbers[group[1]], iteration, error, found, 0)
+      return
+    end
+    local failed = recover.is_of_simulation(found) and unstable.scene
+    if failed then of_variant(own, numbers[group[failed]], error, found, 0) end
+    if not is.is_failure(found) or C.cq_interrupted() ~= 0 then error(found, 0) end
+    for _, at in ipairs(group) do alone(at) end
+  end
+  local all = {}
+  for i = 1, #defs do all[i] = i end
+  all_of(all, false)
   return rolls, wholes
 end
 
@@ -384,13 +438,13 @@ end
 function ensemble.numbers(run, params, steps)
   local own, defs, runs, numbers = run.ensemble, {}, {}, {}
   local iteration = run.iteration or 1
-  local of = { iteration = iteration, steps = steps, policies = {} }
+  local of = { run = run, params = params, iteration = iteration, steps = steps, policies = {}, numbers = numbers }
   for k = 1, own.count do
     local given = of_variant(own, k, given_for, run, k, iteration)
     local def, other = of_variant(own, k, attempt, own, k, iteration, define, run, params, k, of, given)
     if def then defs[#defs + 1], runs[#runs + 1], numbers[#numbers + 1] = def, other, k end
   end
-  local rolls, wholes = rollouts(own, iteration, defs, numbers)
+  local rolls, wholes = rollouts(of, defs)
   for _, whole in ipairs(wholes) do whole.on_reversed = run.on_reversed end
   local losses, constraints, found = {}, {}, {}
   for i, k in ipairs(numbers) do

@@ -10,12 +10,19 @@ local recover = {}
 local MOST = 8                -- times the substeps that the world had at first: beyond, more do not help
 local PATIENCE = 3            -- updates that are left out one after the other, before that is an error
 
+---Is it the error of steps that are too long for the values of robots?
+---@param problem any      of an error
+---@return boolean
+function recover.is_of_courant(problem)
+  return type(problem) == "string" and problem:find("the Courant number of the robot's values is", 1, true) ~= nil
+end
+
 ---Is it the error of an unstable simulation, and not some other one?
 ---@param problem any      of an error
 ---@return boolean
 function recover.is_of_simulation(problem)
-  return type(problem) == "string" and (problem:find("the simulation failed at", 1, true)
-    or problem:find("the Courant number of the robot's values is", 1, true)) ~= nil
+  return type(problem) == "string" and problem:find("the simulation failed at", 1, true) ~= nil
+    or recover.is_of_courant(problem)
 end
 
 -- Copies values into the parameters' tensors. values: nested as params.
