@@ -177,6 +177,26 @@ describe("PPO", function()
     damaged("parts.observations must be a table, got nil", function(s) s.parts.observations = nil end)
     damaged("running means: mean must be {8}, got {3}", function(s) s.parts.observations.mean = T.zeros { 3 } end)
 
+    -- what cannot be restored as a whole leaves the learner as it was
+    local other = small { steps = 32 }
+    other:train()
+    local before = other:state()
+    for _, spoil in ipairs {
+      function(s) s.parts.observations.mean = T.zeros { 3 } end,
+      function(s) s.parts.optimizer.moments = {} end,
+      function(s) s.env.length = T.zeros { 5 } end,
+    } do
+      local state = more:state()
+      spoil(state)
+      sentence(function() other:restore(state) end)
+      local after = other:state()
+      assert.same({ before.updates_made, before.steps_made }, { after.updates_made, after.steps_made })
+      local found = T.leaves.by_path(after)
+      for _, leaf in ipairs(T.leaves.list(before)) do
+        assert.is_true(leaf.tensor:equal(found[leaf.path]), leaf.path)
+      end
+    end
+
     T.save(folder .. "a/optimizer.bin", { iteration = 2, params = {}, optimizer = { kind = "adam" } })
     manifest, history = read "manifest.json", read "history.csv"
     refused("a/optimizer.bin has no state of a learner, and needs one from learner:state()", small())

@@ -221,22 +221,27 @@ local function check_state(self, state, what, whose)
   if state.env then check_snapshot(self, what) end
 end
 
+-- A learner's state, with that of its environment where this has begun and can be taken up again.
+local function state_of(self)
+  local out = { kind = self.kind, signature = signature_of(self), updates_made = self.updates_made,
+    steps_made = self.steps_made, params = T.leaves.snapshot(self.params), parts = {}, kept = {},
+    env = self.began and self.env.snapshot and self.env:snapshot() or nil }
+  for _, name in ipairs(self.parts) do out.parts[name] = self[name] and self[name]:state() or nil end
+  for _, name in ipairs(self.kept) do out.kept[name] = T.leaves.snapshot(self[name]) end
+  return out
+end
+
 ---All that is needed to go on later, bit for bit, as a table for cq.save: parameters, moments of the optimizers,
 ---running means, random numbers, and where the environment stands.
 ---Errors: an environment that has no snapshot, as cq.Env has.
 ---@return table
 function Learner:state()
   check_snapshot(self, "learner:state")
-  local out = { kind = self.kind, signature = signature_of(self), updates_made = self.updates_made,
-    steps_made = self.steps_made,
-    params = T.leaves.snapshot(self.params), parts = {}, kept = {}, env = self.began and self.env:snapshot() or nil }
-  for _, name in ipairs(self.parts) do out.parts[name] = self[name] and self[name]:state() or nil end
-  for _, name in ipairs(self.kept) do out.kept[name] = T.leaves.snapshot(self[name]) end
-  return out
+  return state_of(self)
 end
 
--- Takes over a state that was checked.
-local function take(self, state)
+-- Gives a learner the values of a state.
+local function assign(self, state)
   T.leaves.load(self.params, state.params, "learner:restore")
   for _, name in ipairs(self.parts) do
     if self[name] then self[name]:restore(state.parts[name]) end
@@ -247,9 +252,18 @@ local function take(self, state)
   if state.env then self.env:restore(state.env) end
 end
 
----Continues from the state of a learner with the same definition, which may have been made for fewer steps. Errors: no
----state; one of another learner, or with other scenes, episodes, observations, networks, batches or discount. Warns of
----other rates and the like.
+-- Takes over a state that was checked as a whole. Where one of its parts is damaged, the learner is as it was before.
+local function take(self, state)
+  local before, began = state_of(self), self.began
+  local fine, problem = pcall(assign, self, state)
+  if fine then return end
+  self.began = pcall(assign, self, before) and began
+  error(problem, 0)
+end
+
+---Continues from the state of a learner with the same definition, which may have been made for fewer steps. Errors,
+---which leave the learner as it was: no state; a damaged one; one of another learner, or with other scenes, episodes,
+---observations, networks, batches or discount. Warns of other rates and the like.
 ---@param state table
 function Learner:restore(state)
   check_state(self, state, "learner:restore")
