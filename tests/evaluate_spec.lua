@@ -194,6 +194,40 @@ describe("run:evaluate", function()
     assert.is_true(plain ~= run:evaluate { robot = own:with { density = 2 } }.loss)
   end)
 
+  it("leaves out friction and wall velocity where a given world has no walls for them, and tells", function()
+    local message, said = require "cq.base.message", nil
+    local own = message.note_once
+    local function open(robot)
+      return cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 3, gravity = { 0.3, -4 },
+        precision = "float64", robot:at { 0.4, 0.5 } }
+    end
+    local function slippery(robot) return scene.world(robot, { walls = cq.Boundary.box { kind = "slip" } }) end
+    -- evaluates in a world as an experiment without the changes does, and says which have no place there
+    local function tells(words, make, more)
+      local run, robot = experiment(more)
+      said = {}
+      local loss = run:evaluate { world = make(robot) }.loss
+      says(table.concat(said, " "), words)
+      assert.equal(experiment():evaluate { world = make(robot) }.loss, loss)
+    end
+    function message.note_once(format, ...) said[#said + 1] = format:format(...) end
+    local fine, problem = pcall(function()
+      local of_friction = "the friction of the experiment has no place in the given world, which has no wall of kind "
+        .. '"friction", and is left out there'
+      for _, make in ipairs { open, slippery } do
+        tells(of_friction, make, { trainable = { friction = { init = 0.3 } } })
+        tells(of_friction, make, { scenes = { count = 2, each = function(k) return { friction = 0.2 * k } end } })
+      end
+      tells("the wall_velocity of the experiment has no place in the given world, which has no wall, and is left out",
+        open, { trainable = { wall_velocity = { init = { 0.1, 0 } } } })
+    end)
+    message.note_once = own
+    assert.is_true(fine, problem)
+    local run, robot = experiment { trainable = { friction = { init = 0.3 } } }
+    says(sentence(function() run:evaluate { world = open(robot), friction = 0.1 } end),
+      "friction is given, but the world has no walls")
+  end)
+
   it("names both where signals or groups do not fit", function()
     local run = experiment()
     run:evaluate()

@@ -33,6 +33,7 @@ local observers = require "cq.observer"
 local levels = require "cq.experiment.levels"
 local objectives = require "cq.experiment.objective"
 local goals = require "cq.experiment.goal"
+local given_values = require "cq.experiment.given_values"
 local gradients = require "cq.experiment.gradient"
 local scenes = require "cq.experiment.scenes"
 local trainables = require "cq.experiment.trainable"
@@ -264,6 +265,7 @@ function Experiment:rollout_def(params, changes, policy)
   for _, values in ipairs { self.given, self.of_scene or {}, params.world or {} } do
     for name, value in pairs(values) do fields[name] = value end
   end
+  given_values.drop(self, def.world, fields)
   changed.fill(def, fields)
   gradients.fill(self, fields)
   if def.adjust then def.adjust(fields, world) end

@@ -1,7 +1,8 @@
 -- given_values: values that a given robot or world would have of its own, but which an experiment trains, so that they
--- would have no effect: an error that names them.
+-- would have no effect: an error that names them; and values of an experiment that a given world has no walls for.
 local field = require "cq.base.field"
 local is = require "cq.base.schema"
+local message = require "cq.base.message"
 local values = require "cq.robot.values"
 local T = require "cq.tensor"
 
@@ -62,15 +63,41 @@ local function is_alike(world, other, name)
   return low == least and high == most
 end
 
+-- Has a world walls that can take a field of walls? All worlds can take the fields of the world itself.
+local function has_place(world, entry)
+  if entry.owner ~= "wall" then return true end
+  for _, wall in ipairs(world.walls) do
+    if entry.name ~= "friction" or wall.kind == "friction" then return true end
+  end
+  return false
+end
+
 -- Raises an error if a given world has another gravity, friction, ... than the experiment's, where that is trained or
--- an option of the stage; def: what is given beside the world.
+-- an option of the stage; def: what is given beside the world. A world without such walls has none of its own.
 local function require_world(run, world, params, def)
   for _, entry in ipairs(field.of_world) do
     local name = entry.name
     local is_trained = params.world and params.world[name] ~= nil
-    if (is_trained or run.given[name] ~= nil) and def[name] == nil and not is_alike(world, run.world, name) then
+    local rules = (is_trained or run.given[name] ~= nil) and def[name] == nil
+    if rules and has_place(world, entry) and not is_alike(world, run.world, name) then
       is.fail("world: its %s is not that of the experiment's world, and has no effect, since %s is %s: give %s = ... beside world",
         name, name, is_trained and "trained" or "an option of the stage", name)
+    end
+  end
+end
+
+---Takes friction and wall velocity of the experiment, its scene or its parameters out of the fields of a rollout in a
+---given world that has no walls for them, and notes so once.
+---@param run cq.Experiment
+---@param world cq.World?      that was given
+---@param fields table         of world:rollout
+function given_values.drop(run, world, fields)
+  for _, entry in ipairs(world and field.of_world or {}) do
+    local name = entry.name
+    if fields[name] ~= nil and has_place(run.world, entry) and not has_place(world, entry) then
+      fields[name] = nil
+      message.note_once("the %s of the experiment has no place in the given world, which has no wall%s, and is left out there",
+        name, name == "friction" and ' of kind "friction"' or "")
     end
   end
 end
