@@ -495,6 +495,37 @@ describe("an experiment", function()
   end)
 end)
 
+describe("a tensor in the place of a parameter", function()
+  -- an experiment of four steps that pushes as hard as it can, with u in the place of its signals
+  local function with(u)
+    local run = cq.Experiment { world = scene.world(scene.robot()), steps = 4,
+      controller = cq.Controller.open_loop { steps = 4 }, optimizer = cq.Optimizer.adam { rate = 1 },
+      objective = function(s) return -1e4 * s:center("trunk")[1] end, trainable = { friction = { min = 0, max = 1 } } }
+    run.params.controller.u = u
+    return run
+  end
+  local function greatest(u)
+    local run = with(u)
+    run:optimize { iterations = 3, folder = folder .. "/run" }
+    assert.equal(u, run.params.controller.u)
+    return u:detach():abs():max():item()
+  end
+
+  it("is trained within the bounds of that parameter, or those that it has", function()
+    assert.equal(1, greatest(cq.zeros { 4, 2 }))
+    assert.equal(1, greatest(cq.param(cq.zeros { 4, 2 })))
+    assert.equal(0.5, greatest(cq.param(cq.zeros { 4, 2 }, { min = -0.5, max = 0.5 })))
+    assert.equal(2, greatest(cq.param(cq.zeros { 4, 2 }, { min = -2, max = 2 })))
+  end)
+
+  it("must be within them", function()
+    local run = with(cq.full({ 4, 2 }, 3))
+    local said = sentence(function() run:optimize { iterations = 3, folder = folder .. "/run" } end)
+    says(said, "run:optimize: params.controller.u was replaced by a tensor that does not fit: element 1 is 3, outside its bounds -1 to 1; for other bounds give it a cq.param(value, { min = ..., max = ... })")
+    assert.is_nil(require("cq.host").kind(folder .. "/run"))
+  end)
+end)
+
 describe("mistakes in an experiment", function()
   it("are told at the user's line", function()
     says(sentence(experiment, { duration = 1 }), "give either duration or steps, not both")

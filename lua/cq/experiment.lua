@@ -41,7 +41,8 @@ local together = require "cq.experiment.together"
 
 ---@class cq.Experiment
 ---@field params { controller: table?, observer: table?, robot: table?, world: table?, named: table? }   the present
----  values, cq.param each; named: those with an apply
+---  values, cq.param each; named: those with an apply. A tensor without bounds that takes the place of one is trained
+---  within the bounds of that one
 ---@field best { loss: number, iteration: integer, stage_iteration: integer, params: table, learned: table? }?   of the
 ---  least loss so far; iteration: through all stages and starts, as in history.csv; with
 ---  what an observer had learned beside it; with constraints of the least among the points that keep them, or else of

@@ -8,6 +8,7 @@ local option = require "cq.option"
 local levels = require "cq.experiment.levels"
 local manifests = require "cq.run.manifest"
 local plans = require "cq.plan"
+local replaced = require "cq.experiment.replaced"
 local runs = require "cq.run"
 local saved_plan = require "cq.experiment.saved_plan"
 local scenes = require "cq.experiment.scenes"
@@ -169,6 +170,7 @@ return function(experiment, fields)
   if #T.leaves.list(experiment.params) == 0 then
     is.fail("run:optimize: there is nothing to train; give a controller or trainable")
   end
+  replaced.fit(experiment)
   experiment.base_optimizer = experiment.optimizer
   check(experiment, plan)
   -- a run that is only looked at, or checked, is not opened
