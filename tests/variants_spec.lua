@@ -339,6 +339,23 @@ describe("a training over variants", function()
     assert.equal(staged("/whole", 3), staged("/parts", 3, true))
   end)
 
+  it("refuses a listed variant that cannot work before it makes its folder", function()
+    local other = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 3e-3, substeps = 3, precision = "float64",
+      walls = cq.Boundary.box { kind = "friction", mu = 0.4 }, scene.robot():at { 0.4, 0.127 } }
+    local function refused(words, second, more)
+      more = more or {}
+      more.variants = { {}, second }
+      local run = cq.Experiment(fields(more))
+      mistake.says(mistake.of(function() run:optimize { iterations = 1, folder = folder .. "/none" } end), words)
+      assert.is_nil(host.kind(folder .. "/none"))
+    end
+    local pulses = { controller = cq.Controller.open_loop { steps = STEPS } }
+    refused("the signals are those of control steps of 0.006, and the world has control steps of 0.003",
+      { world = other }, pulses)
+    refused("(variant 2 of 2)", { world = other }, pulses)
+    refused("did you mean stiffness?", { change = { stifness = 0.1 } })
+  end)
+
   it("keeps constraints of all variants", function()
     local run = cq.Experiment(fields { variants = { {}, { change = { gravity = 0.1 } } }, reduce = "worst",
       constraints = { { name = "height", at_most = 1, terminal = function(s) return s:center("trunk")[2] end } } })

@@ -262,6 +262,23 @@ local function of_variant(own, k, f, ...)
   return finish(pcall(f, ...))
 end
 
+---Raises the error of a listed variant whose rollout cannot be defined: of unknown changes, another pace of signals, or
+---a body that does not fit. Nothing is simulated.
+---@param run cq.Experiment
+---@param own table?            from of
+function ensemble.check_list(run, own)
+  if not (own and own.listed) then return end
+  local before, of = run.ensemble, { iteration = 1, policies = {} }
+  run.ensemble = own
+  local fine, problem = pcall(T.tape.pause, function()
+    for k = 1, own.count do
+      of_variant(own, k, define, run, run.params, k, of, of_variant(own, k, given_for, run, k, 1))
+    end
+  end)
+  run.ensemble = before
+  if not fine then error(problem, 0) end
+end
+
 -- ---- all of them ----------------------------------------------------------------------------------------------------
 
 -- The weight of each loss in the reduced one: a list of numbers that add up to 1. reduce: "mean", "worst", or { cvar =

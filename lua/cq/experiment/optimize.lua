@@ -101,10 +101,10 @@ local function check(run, plan)
   if plan.starts and plan.starts.count > 1 and not run.problem and not run.design then
     is.fail("run:optimize: several starts need an experiment that is made by a function, cq.Experiment(function(level) ... end), or one with a design: nothing of this one is drawn anew")
   end
-  for _, stage in ipairs(plan.stages) do
+  for k, stage in ipairs(plan.stages) do
     local own = levels.of(run, stage.level)
     own.base_optimizer = run.base_optimizer
-    stages.check(stage, own)
+    stages.check(stage, own, k == 1)
   end
 end
 

@@ -84,16 +84,19 @@ end
 ---Raises an error if a stage does not fit the experiment of its level.
 ---@param stage cq.Plan.stage.def
 ---@param run cq.Experiment
-function stages.check(stage, run)
+---@param is_first boolean      of the plan: its body and its options are those of now, as its variants need them
+function stages.check(stage, run, is_first)
   local what, optimizer = ("run:optimize: stage %q"):format(stage.name), stage.optimizer or run.base_optimizer
   if stage.body ~= "soft" and not run.own_design then
     is.fail("%s: a %s body is that of a design, and the experiment has none", what, stage.body)
   end
   options.check(stage, run, optimizer)
   scenes.check_options(run, stage.options, what)
-  ensemble.check(run, ensemble.of_stage(run, stage), optimizer, what)
+  local own = ensemble.of_stage(run, stage)
+  ensemble.check(run, own, optimizer, what)
   solve.check(optimizer, run.constraints, { stage.minimize }, what)
   free_of(stage, run)
+  if is_first and stage.body == "soft" and stage.iterations > 0 then ensemble.check_list(run, own) end
 end
 
 -- Sets up the stage's body, soft, binary or extracted: run.design or run.extracted.
