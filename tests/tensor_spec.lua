@@ -86,6 +86,22 @@ describe("reading and writing", function()
     c:copy_from(m)
     assert(c:equal(m))
   end)
+  it("refuses to write into what t[i] gives, which is a copy", function()
+    local c = m:copy()
+    for _, write in ipairs {
+      function() c[1][2] = 5 end, function() c[1]:set(5, 2) end, function() c[1]:fill(5) end,
+      function() c[1]:copy_from(T { 5, 5, 5 }) end, function() c[1][2]:fill(5) end,
+      function() for _, row in c:rows() do row[2] = 5 end end,
+    } do
+      refused(write, "is a copy", "t:set(value, i, j)")
+    end
+    assert(c:equal(m))
+    local row = c[1]:copy()
+    row[2] = 5
+    equals({ 1, 5, 3 }, row)
+    c:set(5, 1, 2)
+    equals({ { 1, 5, 3 }, { 4, 5, 6 } }, c)
+  end)
   it("prints numbers as numbers, and long tensors in short", function()
     assert.equal("2.5", tostring(T(2.5)))
     assert.equal("x = 2.5", "x = " .. T(2.5))

@@ -176,6 +176,19 @@ function class.shape_text(dims)
   return "{" .. table.concat(dims, ", ") .. "}"
 end
 
+---A new tensor for entry t[i] of another one, its numbers not initialised. It is a copy of that entry, so that a number
+---written into it would be lost on t: its field is_entry lets that be refused.
+---@param dims integer[]        kept, as by class.make
+---@return cq.Tensor
+function class.make_entry(dims)
+  local count, rank = 1, #dims
+  for i = 1, rank do count = count * dims[i] end
+  return setmetatable({
+    pointer = empty(count), count = count, rank = rank, dims = dims, requires_grad = false, adjoint = false,
+    is_entry = true,
+  }, meta)
+end
+
 ---Is this a tensor?
 ---@param value any
 ---@return boolean

@@ -6,8 +6,9 @@
 -- at the last dimension, size 1 stretches. A wrong shape is an error at the user's line.
 --
 --   local x = cq.tensor { { 1, 2 }, { 3, 4 } }       also zeros, ones, full, eye, arange, param, concat, stack
---   x[1]                            a row: always a tensor of one rank less, rank 0 for a vector
+--   x[1]                            a row: always a tensor of one rank less, rank 0 for a vector; a copy, to be read
 --   x:get(1, 2)  x:item()           a number; item is for a tensor of one element
+--   x:set(5, 1, 2)  x[1] = { 5, 6 } a number and a row of x, in place; x[1][2] = 5 is an error
 --   x * 2 + 1   -x   x ^ 2   1 / x  elementwise, as x:exp(), x:relu(), x:minimum(y), cq.where(mask, x, y)
 --   x:sum()  x:mean(1)  x:max(-1)   over all dimensions, over the first, over the last
 --   x:matmul(x)  x:dense(w, b, "tanh")  x:reshape { 4 }  x:slice(1, 2)  cq.concat { x, x }

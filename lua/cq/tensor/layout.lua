@@ -223,7 +223,7 @@ function class.element(t, index)
   index = class.check_index(t.dims[1], index, "t[i]")
   local dims = {}
   for i = 2, t.rank do dims[i - 1] = t.dims[i] end
-  local out = class.make(dims)
+  local out = class.make_entry(dims)
   local offset = index * out.count
   ffi.copy(out.pointer, t.pointer + offset, out.count * 8)
   if tape.wants(t) then return tape.push(row_back, out, t, nil, offset) end

@@ -268,10 +268,14 @@ function Tensor:get(...)
   return class.number(self.pointer, offset_of(self, "get", ...))
 end
 
--- Raises an error for a tensor whose numbers a recorded operation may still need for its gradient, or for another
--- value.
+-- Raises an error for a tensor whose numbers a recorded operation may still need for its gradient, for an entry t[i],
+-- which is a copy, or for another value.
 local function check_writable(t, what)
   class.check_tensor(t, what)
+  if rawget(t, "is_entry") then
+    fail("%s: what t[i] gives is a copy, and writing into it leaves t as it is; t:set(value, i, j) changes a number of t, t[i] = x a whole entry, and t[i]:copy() is a tensor of its own",
+      what)
+  end
   if t.requires_grad and tape.recording() or class.locked[t] then
     fail("%s: a tensor that takes part in a gradient cannot be changed while it is computed; build a new one", what)
   end
