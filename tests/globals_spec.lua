@@ -1,4 +1,5 @@
--- globals: a script that reads a variable which it has nowhere assigned is told so, and is not given nil.
+-- globals: a script that reads a variable which it has nowhere assigned, or a parameter that its study lacks, is told
+-- so, and is not given nil.
 local process = require "tests.process"
 local says = require("tests.sentence").says
 local cqlua = process.cqlua
@@ -49,5 +50,30 @@ describe("a variable that nothing has assigned", function()
     assert.equal(0, result.code, result.err)
     assert.equal("5\tnil\tnil\nnil\n", result.out)
     assert.equal("nil\n", cqlua({ "-e", "print(foo)" }).out)
+  end)
+end)
+
+describe("a parameter that the study lacks", function()
+  local content = [[
+    local cq, json, shared = require "cq", require "cq.base.json", require "shared"
+    return cq.Study { name = "a", grid = { rate = { 2 }, net = { "relu" } }, run = function(point, trial)
+      local count = 0
+      for _ in pairs(point) do count = count + 1 end
+      assert(json.encode(point) == '{"net": "relu", "rate": 2}' and count == 2 and shared(point) == 7)
+      assert(rawget(point, "rte") == nil and point[1] == nil and tostring(trial):find "cq.Trial 1")
+      return { loss = %s }
+    end }]]
+
+  -- Runs the study, whose loss is an expression, and gives the JSON of its trial.
+  local function trial_of(loss)
+    process.write(folder .. "/shared.lua", "return function(point) return point.other or 7 end")
+    cqlua { "study", "run", script(content:format(loss)), "--out", folder .. "/out", "--force-new" }
+    return process.read(folder .. "/out/trials/000001/trial.json")
+  end
+
+  it("is an error in a script, as is a field that trials lack, and nil to modules", function()
+    says(trial_of "point.rate", '"result": {"loss": 2}')
+    says(trial_of "point.rte", "script.lua:7: the study has no parameter rte (did you mean rate?); it has net and rate")
+    says(trial_of "trial.sed", "script.lua:7: a trial of a study has no field sed (did you mean seed?); it has number")
   end)
 end)

@@ -22,6 +22,7 @@ local script = require "cq.base.script"
 local json = require "cq.base.json"
 local message = require "cq.base.message"
 local option = require "cq.option"
+local access = require "cq.study.access"
 local Pruner = require "cq.study.pruner"
 local require_name = require "cq.study.column"
 local samplers = require "cq.study.sampler"
@@ -264,13 +265,14 @@ function Study:draw(k, history)
 end
 
 ---@internal
----The table of parameters that run is called with: values by name, from the numbers of a point.
+---The table of parameters that run is called with: values by name, from the numbers of a point. A script that reads
+---another name gets an error.
 ---@param numbers table<string, number>
 ---@return table<string, any>
 function Study:point(numbers)
   local out = {}
   for _, entry in ipairs(self.space) do out[entry.name] = entry.parameter:value(numbers[entry.name]) end
-  return out
+  return access.point(out)
 end
 
 ---@internal

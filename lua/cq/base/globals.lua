@@ -30,10 +30,16 @@ local function known(level)
   end
 end
 
+---Is this frame of the call stack, from debug.getinfo with "S", the code of the script whose reads are checked?
+---@return boolean
+function globals.is_script(info) return info.source == script end
+
 -- Raises the error of a script that reads a global without a value; nil for all other code, which may try whether there
 -- is one.
 local function read(_, name)
-  if assigned[name] or ELSEWHERE[name] or debug.getinfo(2, "S").source ~= script then return nil end
+  if assigned[name] or ELSEWHERE[name] or not globals.is_script(debug.getinfo(2, "S")) then
+    return nil
+  end
   local hint = LUA[name] and (" (Lua's is %s)"):format(LUA[name]) or text.suggestion(tostring(name), known(2))
   if hint == "" then hint = ("; rawget(_G, %q) is nil where a global may be missing"):format(tostring(name)) end
   is.fail("there is no variable %s%s", tostring(name), hint)

@@ -14,6 +14,7 @@ local json = require "cq.base.json"
 local engine = require "cq.base.engine"
 local host = require "cq.host"
 local is = require "cq.base.schema"
+local access = require "cq.study.access"
 local script = require "cq.base.script"
 local option = require "cq.option"
 local place = require "cq.base.place"
@@ -31,7 +32,8 @@ local text = require "cq.base.text"
 ---  trial: a number is the study's first objective; as on_iteration of run:optimize it keeps the loss, which is to fall
 ---  whatever the objective is
 local Trial = { __name = "cq.Trial" }
-Trial.__index = Trial
+Trial.__index = access.index(Trial, { "number", "seed", "replicate", "folder", "report" },
+  "a trial of a study has no field %s%s; it has %s")
 
 -- The trial in one line: number, seed and folder.
 function Trial:__tostring() return ("cq.Trial %d: seed %d, in %s"):format(self.number, self.seed, self.folder) end
