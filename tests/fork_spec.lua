@@ -360,15 +360,21 @@ end }
     has(process.cqlua({ "robust", trial }).err, ("; cqlua study rerun %s 2%s tries it once more"):format(study, more))
   end)
 
-  it("refuses one of several runs of a script", function()
+  it("goes on with one of several runs of a script, and forks none", function()
     process.write(at "script.lua", (SCRIPT:gsub("keep = ", 'name = "one", keep = ')))
     local result = process.cqlua { at "script.lua", "--out", at "a" }
     assert.equal(0, result.code, result.err)
-    for _, words in ipairs { {}, { "--as", at "b" } } do
-      result = resume(at "a/one", unpack(words))
-      assert.equal(1, result.code)
-      has(result.err, 'is "one" of several runs of its script; run that with --resume')
-    end
+    result = resume(at "a/one")
+    assert.equal(0, result.code, result.err)
+    has(result.err, "the run in " .. at "a/one" .. " has made")
+    result = resume(at "a/one", "--as", at "b")
+    assert.equal(1, result.code)
+    has(result.err, 'is "one" of several runs of its script, which would look for the others beside the fork')
+    os.rename(at "a/one", at "a/two")
+    result = resume(at "a/two")
+    assert.equal(1, result.code)
+    has(result.err, ('the run of %s has the name "one", by which its script finds it; give the folder that'):format(
+      at "a/two"))
     assert.is_nil(host.kind(at "b"))
     assert.is_nil(host.kind(at "a/one/one"))
   end)

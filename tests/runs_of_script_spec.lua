@@ -78,7 +78,24 @@ describe("a script of several runs", function()
     assert.equal(before, (losses("--resume", "--name", "t")))
     local measured = cqlua { "robust", out() .. "/t/run-2", "--draws", "1" }
     assert.equal(0, measured.code, measured.err)
-    has(cqlua({ "resume", out() .. "/t/run-2" }).err, 'is "t/run-2" of several runs of its script')
+    local last = out() .. "/t/run-2"
+    local resumed = cqlua { "resume", last, "--iterations", "4" }
+    assert.equal(0, resumed.code, resumed.err)
+    has(resumed.err, ('%s is "t/run-2" of the runs of its script in %s, which go on one after the other'):format(last,
+      out()))
+    has(resumed.err, "going on after iteration 2 of the run in " .. last)
+    assert.same({ 4, 4 }, { made "/t", made "/t/run-2" })
+    assert.is_nil(process.read(last .. "/t/history.csv"))
+    local forked = cqlua { "resume", last, "--as", out() .. "/fork" }
+    assert.equal(1, forked.code)
+    has(forked.err, ('%s is "t/run-2" of several runs of its script, which would look for the others'):format(last))
+    has(forked.err, ("cqlua resume %s goes on with it"):format(last))
+  end)
+
+  it("goes on with one that Ctrl-C has ended, by its folder", function()
+    assert.equal(130, cqlua({ script(several), "--out", out(), "--stop", "2" }).code)
+    local rest = cqlua { "resume", out() .. "/second/", "--stop", "0" }
+    assert.same({ 0, "first\t4\nsecond\t4\nlast\t4\n" }, { rest.code, rest.out }, rest.err)
   end)
 
   it("ends at Ctrl-C with the run that it comes in, and says how it goes on, and does so", function()

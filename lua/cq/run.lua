@@ -214,13 +214,15 @@ function Run.default_folder() return place.default_folder() end
 ---@internal
 ---Clears a folder of an earlier run for a new one: the earlier run moves away, or is removed with --overwrite, unless
 ---the script has made it itself. Files that this process has written into the folder so far stay, such as a picture of
----the start, unless the earlier run is its own; runs of this process in subfolders always stay.
+---the start, unless the earlier run is its own; runs of this process in subfolders always stay, and those with which
+---the script may go on, by --resume.
 ---@param folder string       that this process has locked
 function Run.clear_earlier(folder)
   if not folders.has_run(folder) then return end
   if option.program.overwrite and not taken.has(folder) then return folders.remove_earlier(folder) end
   folders.move_earlier(folder, function(name, moved)
-    return begun[folder .. "/" .. name] or not begun[folder] and folders.is_changed(moved)
+    local may_go_on = Run.resumes() and Run.can_resume(moved) and not name:find "^earlier%-"
+    return begun[folder .. "/" .. name] or not begun[folder] and folders.is_changed(moved) or may_go_on
   end, script.path)
 end
 

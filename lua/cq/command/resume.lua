@@ -4,7 +4,9 @@
 --   cqlua resume runs/walk --at 40 --set optimizer.rate=1e-3 --as runs/slow
 --   cqlua resume runs/walk --best 0.3 --as runs/again        from its best, with 0.3 of the rate
 --   cqlua resume runs/walk --as runs/longer --iterations 500 options of the script stand with the others
+--   cqlua resume runs/walk/run-2                             the second run of its script; those before it go on as well
 local is = require "cq.base.schema"
+local message = require "cq.base.message"
 local option = require "cq.option"
 local scripts = require "cq.base.script"
 
@@ -34,6 +36,16 @@ local function typed()
   return out
 end
 
+-- Notes that a run with a name, as one of several runs of its script, goes on with those before and after it; the script
+-- writes to `folder`. Errors: it is to be forked, in a folder where the script would look for the others too.
+local function tell_of_others(run, folder, name, is_fork)
+  if is_fork then
+    is.fail("cqlua resume: %s is %q of several runs of its script, which would look for the others beside the fork; cqlua resume %s goes on with it, without --as",
+      run, name, run)
+  end
+  message.note("%s is %q of the runs of its script in %s, which go on one after the other", run, name, folder)
+end
+
 return {
   summary = "goes on with a run, or forks it: from an iteration that was kept, with other options",
   arguments = "RUN",
@@ -59,14 +71,12 @@ return {
     local is_fork = options.at or options.set or options.best or options.as
     if is_fork and not options.as then scripts.misuse "a fork needs a folder of its own: --as DIR" end
     local fork = require "cq.run.fork"
-    local more = typed()
-    table.insert(more, 1, "--out=" .. (options.as or parent))
-    table.insert(more, 2, "--resume=true")
     local manifest = require("cq.run.manifest").read(parent, "cqlua resume")
-    if manifest.notes and manifest.notes.name then
-      is.fail("cqlua resume: %s is %q of several runs of its script; run that with --resume", parent,
-        manifest.notes.name)
-    end
+    local folder = fork.folder_of_script(parent, manifest, "cqlua resume")
+    if folder ~= parent then tell_of_others(parent, folder, manifest.notes.name, is_fork) end
+    local more = typed()
+    table.insert(more, 1, "--out=" .. (options.as or folder))
+    table.insert(more, 2, "--resume=true")
     local arguments, script = fork.arguments(manifest, parent, more, "cqlua resume")
     if is_fork then
       fork.make(parent, { at = options.at, best = options.best, set = settings(options.set), folder = options.as,

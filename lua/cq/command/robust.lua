@@ -9,26 +9,13 @@ local message = require "cq.base.message"
 local option = require "cq.option"
 local scripts = require "cq.base.script"
 
--- The folder that the script of a run writes to: that of the run, or the one around it where the run has a name, as one
--- of several (run:optimize { name = }). Errors: the folder has another name than the run.
-local function folder_of_script(folder, manifest)
-  local name = manifest.notes and manifest.notes.name
-  if not name then return folder end
-  local path = host.resolve(folder)
-  if path:sub(-#name - 1) ~= "/" .. name then
-    is.fail("cqlua robust: the run of %s has the name %q, by which its script finds it; give the folder that name",
-      folder, name)
-  end
-  return path:sub(1, -#name - 2)
-end
-
 -- The experiment of a run's folder, made by running its script without training; nil and the exit code where the script
 -- failed. Errors: a run without a best; a script that makes no experiment of that folder.
 local function replayed(folder)
   local fork = require "cq.run.fork"
   local manifest = require("cq.run.manifest").read(folder, "cqlua robust")
   local arguments = fork.arguments(manifest, folder,
-    { "--out=" .. folder_of_script(folder, manifest), "--render=no" }, "cqlua robust")
+    { "--out=" .. fork.folder_of_script(folder, manifest, "cqlua robust"), "--render=no" }, "cqlua robust")
   if not host.kind(folder .. "/saved.bin") then
     is.fail("cqlua robust: %s has no best yet: it has no saved.bin", folder)
   end

@@ -188,16 +188,36 @@ local function refuse_trial(folder, manifest, what)
   is.fail("%s: %s is a trial of a study; %s tries it once more", what, folder, command)
 end
 
+---The folder that the script of a run writes to: that of the run, or the one around it where the run has a name, as one
+---of several (run:optimize { name = }, or the second one without a name). Errors: the folder has another name than the
+---run.
+---@param folder string       of the run
+---@param manifest table      of the run
+---@param what string         the command that asks, for the error
+---@return string
+function fork.folder_of_script(folder, manifest, what)
+  local name = manifest.notes and manifest.notes.name
+  if not name then return folder end
+  local ending = "/" .. name
+  local path = folder:sub(-#ending) == ending and #folder > #ending and folder or host.resolve(folder)
+  if path:sub(-#ending) ~= ending then
+    is.fail("%s: the run of %s has the name %q, by which its script finds it; give the folder that name", what, folder,
+      name)
+  end
+  return path:sub(1, -#ending - 1)
+end
+
 ---The arguments of a run's command line without --out, --resume, --overwrite, --from and the options of `more`, which
 ---follow the script instead; and the path of the script. If the script is gone, that is the copy in the run's folder,
----for which require finds the copies of its modules. Errors: a trial of a study; a run without a script.
+---for which require finds the copies of its modules. Errors: a trial of a study, or a run in its folder; a run without
+---a script.
 ---@param manifest table      of the run
 ---@param parent string       its folder
 ---@param more string[]       options, "--name", "value"
 ---@param what string         the command that asks, for its errors
 ---@return string[] arguments, string script
 function fork.arguments(manifest, parent, more, what)
-  refuse_trial(parent, manifest, what)
+  refuse_trial(fork.folder_of_script(parent, manifest, what), manifest, what)
   local names, path = { "out", "resume", "overwrite", "from" }, manifest.script
   if type(manifest.arguments) ~= "table" or type(path) ~= "string" or path == "-" then
     is.fail("%s: %s does not say by which script it was made", what, parent)
