@@ -4,7 +4,7 @@
 --   cqlua resume runs/walk --at 40 --set optimizer.rate=1e-3 --as runs/slow
 --   cqlua resume runs/walk --best 0.3 --as runs/again        from its best, with 0.3 of the rate
 --   cqlua resume runs/walk --as runs/longer --iterations 500 options of the script stand with the others
---   cqlua resume runs/walk/run-2                             the second run of its script; those before it go on as well
+--   cqlua resume runs/walk/run-2                             the second run of a script; the first one goes on too
 local is = require "cq.base.schema"
 local message = require "cq.base.message"
 local option = require "cq.option"
@@ -36,8 +36,8 @@ local function typed()
   return out
 end
 
--- Notes that a run with a name, as one of several runs of its script, goes on with those before and after it; the script
--- writes to `folder`. Errors: it is to be forked, in a folder where the script would look for the others too.
+-- Notes that a run with a name, as one of several runs of its script, goes on with those before and after it, in
+-- `folder`. Errors: it is to be forked, in a folder where the script would look for the others too.
 local function tell_of_others(run, folder, name, is_fork)
   if is_fork then
     is.fail("cqlua resume: %s is %q of several runs of its script, which would look for the others beside the fork; cqlua resume %s goes on with it, without --as",
