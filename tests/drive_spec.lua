@@ -308,6 +308,10 @@ describe("a pressure that follows its surface", function()
     end
     local cup = ring - cq.Shape.box { at = { 0.1, 0.2 }, size = { 0.1, 0.1 } }
     says(sentence(body({ inside = { 0.15, 0.15 } }, cup)), "the cavity at { 0.15, 0.15 } is open")
+    says(sentence(body { inside = { 0.15, 0.15 }, gruop = "wall" }),
+      "surface with inside has no field gruop (did you mean group?); it takes inside and group")
+    says(sentence(body { particles = { 1 }, area = 1, normal = { 0, 1 }, group = "wall" }),
+      "surface with particles has no field group; it takes particles, area and normal")
     says(sentence(body { inside = { 0.05, 0.05 } }), "at the place { 0.05, 0.05 } there is a particle of robot")
     says(sentence(body { inside = { 0.5, 0.15 } }), "the place { 0.5, 0.15 } is not inside of robot")
     says(sentence(body { inside = { 1 } }), "inside must be a place { x, y } in the cavity")

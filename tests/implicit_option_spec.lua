@@ -3,13 +3,13 @@ local cq = require "cq"
 local mistake = require "tests.sentence"
 local sentence, says = mistake.of, mistake.says
 
-local function world_of(integrator)
+local function world_of(integrator, walls)
   local block = cq.Robot {
     shape = cq.Shape.box { size = { 0.25, 0.25 }, spacing = 1 / 32 },
     material = cq.Material.neo_hookean { young = 40, poisson = 0.3, density = 1.5 },
   }
   return cq.World { cells = { 16, 16 }, dx = 1 / 16, dt = 0.04, precision = "float64", integrator = integrator,
-    block:at { 0.36, 0.36 } }
+    walls = walls, block:at { 0.36, 0.36 } }
 end
 
 describe("options of cq.Implicit", function()
@@ -31,6 +31,10 @@ describe("options of cq.Implicit", function()
         ("integrator: %s = \"implicit\" has no effect, no robot has %s"):format(field, what))
     end
     assert.equal(1, world_of(cq.Implicit { cables = "lagged", pressure = "lagged" }).substeps)
+    local slow = cq.Implicit { stick_velocity = 0.01 }
+    says(sentence(function() world_of(slow) end), "integrator: stick_velocity has no effect, no wall has friction")
+    says(sentence(function() world_of(slow, cq.Boundary.box { kind = "slip" }) end), "stick_velocity has no effect")
+    assert.equal(1, world_of(slow, cq.Boundary.box { mu = 0.5 }).substeps)
   end)
 
   it("name the pressure where its rounds do not settle, and not the residual of Newton's method", function()

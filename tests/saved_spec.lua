@@ -364,6 +364,10 @@ describe("cq.load", function()
     local saved = cq.load(path)
     assert.equal(70, saved.world.integrator.newton_iterations)
     assert.equal(run.best.loss, loss_of(saved))
+    -- options without effect, which were no errors then
+    integrator.stick_velocity, world.volume_averaging = 0.1, 2
+    T.save(path, data)
+    assert.equal(run.best.loss, loss_of(cq.load(path)))
     data.robots[1].laws = nil
     T.save(path, data)
     says(sentence(function() cq.load(path) end), "of version 1 is damaged: it lacks what that version has")

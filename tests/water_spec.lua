@@ -92,6 +92,18 @@ end)
 -- ---- pressures and volumes ------------------------------------------------------------------------------------------
 
 describe("a tank of water", function()
+  it("may be emptied, and a world that has no liquid smooths no pressure", function()
+    local scene = tank { across = 12, pressure_smoothing = 50 }
+    local world = cq.World(scene.world)
+    local block = cq.Robot { shape = cq.Shape.box { size = { 0.25, 0.25 }, spacing = 0.0625 },
+      material = cq.Material.neo_hookean { young = 10, poisson = 0.3 } }:at { 0.6, 0.4 }
+    world:with_robots(block):close()
+    world:close()
+    scene.world[1] = block
+    says("pressure_smoothing has no effect, no robot has a liquid (cq.Material.fluid); leave it out",
+      function() cq.World(scene.world) end)
+  end)
+
   it("is at rest from the first step on", function()
     local scene = tank { across = 12, precision = "float64", pressure_smoothing = 0 }
     local world = cq.World(scene.world)

@@ -277,6 +277,19 @@ local follower = is.define("cq.Actuator.follower_pressure", {
   surface = is.any_of { is.string(), is.list(is.string(), { min = 1 }), is.table() }, max = max,
   name = is.string { optional = true },
 })
+-- Raises an error if a surface that is given as a table has other fields than it takes, as a place with an area.
+local function check_surface(given)
+  local names = given.inside ~= nil and { "inside", "group" } or { "particles", "area", "normal" }
+  for key in pairs(given) do
+    local known = false
+    for _, name in ipairs(names) do known = known or key == name end
+    if not known then
+      is.fail("cq.Actuator.follower_pressure: surface with %s has no field %s%s; it takes %s", names[1], tostring(key),
+        text.suggestion(tostring(key), names), text.join(names))
+    end
+  end
+end
+
 ---A pressure p = max u in a closed cavity, or on any surface, at every engine step. A cavity pushes its walls by
 ---p dV/dx, V the volume that they enclose (state:cavity_volume), so that the sum of these forces and their moment are
 ---zero. An open surface follows the deformation of its particles: f = -p J F^-T N A (Nanson). One signal; a negative
@@ -293,6 +306,7 @@ function actuator.follower_pressure(fields)
     is.fail("cq.Actuator.follower_pressure: surface must have either inside = a place in a cavity, or particles, area and normal%s; or be the name of walls",
       given.inside and ", not both" or "")
   end
+  if not named then check_surface(given) end
   self.family, self.scale = "follower_pressure", self.max
   return made.remember(setmetatable(self, Actuator), nil, follower.fields)
 end

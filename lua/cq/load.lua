@@ -65,7 +65,7 @@ end
 -- The fields for cq.World that a saved file has, with its robots.
 function made.world(self)
   require_world(self)
-  local out = worlds.fields(self.data.world)
+  local out = worlds.fields(self.data.world, self.robots)
   for k, robot in ipairs(self.robots) do out[k] = robot end
   return out
 end

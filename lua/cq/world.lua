@@ -9,6 +9,7 @@
 local method = require "cq.base.method"
 local ffi = require "ffi"
 local is = require "cq.base.schema"
+local effects = require "cq.world.effects"
 local fixed = require "cq.world.fixed"
 local text = require "cq.base.text"
 local gravity = require "cq.rollout.gravity"
@@ -171,22 +172,6 @@ local function create_stable(self, raw, def)
   end
 end
 
--- Checks the options of implicit steps against the world: those of cables and of pressure need such actuators.
-local function check_integrator(self)
-  local integrator = self.def.integrator
-  if not integrator then return end
-  local has = { cables = false, pressure = false }
-  for _, robot in ipairs(self.robots) do
-    has.cables, has.pressure = has.cables or #robot.cables > 0, has.pressure or #robot.surfaces > 0
-  end
-  for field, what in pairs { cables = "a cable (cq.Actuator.cable)",
-    pressure = "a surface under pressure (cq.Actuator.follower_pressure)" } do
-    if integrator[field] == "implicit" and not has[field] then
-      is.fail("cq.World: integrator: %s = \"implicit\" has no effect, no robot has %s; leave it out", field, what)
-    end
-  end
-end
-
 -- Creates the engine's world from self.def, with its layout, pool and sites, and the finalizer that frees them.
 local function build(self)
   local def, raw = self.def, engine_def(self, self.def)
@@ -248,10 +233,11 @@ end
 ---with formulation = "total_lagrangian" materials that flow or relax or have f_bar, fewer than 1.5 particles along a
 ---cell, and pressure_smoothing, and under implicit steps collisions and pressure on open surfaces;
 ---transfer = { decay } with implicit or total Lagrangian steps or a GPU; collisions with updated steps; both
----formulations with implicit steps, f_bar, a GPU, or cables on an updated robot; bodies that meet.
+---formulations with implicit steps, f_bar, a GPU, or cables on an updated robot; bodies that meet; a pressure_smoothing
+---without a liquid, and options of cq.Implicit for what the world lacks.
 ---@param fields cq.World.def
 ---@return cq.World
-local function new(_, fields, statics)
+local function new(_, fields, statics, is_copy)
   -- worlds that nobody can reach any more give their memory back now: Lua sees little of it, and would wait
   collectgarbage()
   local def = with_options(spec(fields))
@@ -265,10 +251,10 @@ local function new(_, fields, statics)
   self.robots, self.def = {}, def
   for k, robot in ipairs(def) do self.robots[k] = robot:placed() end
   self.robot = self.robots[1]
-  check_integrator(self)
   self.walls = text.is_instance(def.walls, "cq.Boundary") and { def.walls } or def.walls
   def.walls = self.walls
   for _, wall in ipairs(self.walls) do wall:require_unchanged() end
+  effects.check(self, is_copy)
   self.within = within.new()
   build(self)
   if def.device == "auto" then message.note_once("device auto: %s", self.device) end
@@ -362,7 +348,7 @@ local function another(self, robots, others)
   fields.substeps = self.substeps
   for name, value in pairs(others or {}) do fields[name] = value end
   for k, robot in ipairs(robots) do fields[k] = robot end
-  return World.new(nil, fields)
+  return World.new(nil, fields, nil, true)
 end
 
 ---The same grid, walls and steps with other robots; substeps stay as many.
@@ -418,7 +404,7 @@ function World:still()
   if not self.at_rest then
     local fields = tables.merged(self.def)
     fields.substeps = 1
-    self.at_rest = World.new(nil, fields, true)
+    self.at_rest = World.new(nil, fields, true, true)
   end
   return self.at_rest
 end

@@ -4,6 +4,7 @@ local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local boundary = require "cq.boundary"
+local effects = require "cq.world.effects"
 local field = require "cq.base.field"
 local gravity = require "cq.rollout.gravity"
 local implicit = require "cq.implicit"
@@ -107,15 +108,19 @@ local function to_wall(data)
   return boundary[data.family](fields)
 end
 
----The fields of cq.World, without robots, from the data of a saved world.
+---The fields of cq.World, without robots, from the data of a saved world. Options that had no effect in a world of an
+---earlier program, where they were no errors, are left out.
 ---@param data table           from world.data
+---@param robots cq.Robot[]    of that world
 ---@return table
-function world.fields(data)
-  local out = plain.copy(data.fields)
+function world.fields(data, robots)
+  local out, integrator = plain.copy(data.fields), data.integrator and tables.merged(data.integrator)
+  if not effects.have_liquid(robots) then out.pressure_smoothing = nil end
   if data.gravity then out.gravity = of_samples(data.gravity, "gravity") end
   out.walls = {}
   for k, wall in ipairs(data.walls) do out.walls[k] = to_wall(wall) end
-  if data.integrator then out.integrator = implicit(data.integrator) end
+  if integrator and not effects.have_friction(out.walls) then integrator.stick_velocity = nil end
+  out.integrator = integrator and implicit(integrator)
   return out
 end
 
