@@ -440,6 +440,59 @@ run:optimize { iterations = 3 }
     assert.equal(2, process.cqlua({ "robust" }).code)
   end)
 
+  it("refuses a script that was changed and has another loss, and tells of one that has the same", function()
+    local text = [[
+package.path = "./?.lua;" .. package.path
+local cq, scene, part = require "cq", require "tests.scene", require "part"
+local run = cq.Experiment { world = scene.world(scene.robot()), steps = 10,
+  controller = cq.Controller.sines { seed = 2 }, objective = part.way, optimizer = cq.Optimizer.adam { rate = 0.05 } }
+run:optimize { iterations = 3 }
+]]
+    local part = 'return { way = function(s, start) return start:center("trunk")[1] - s:center("trunk")[1] end }\n'
+    local at, out = folder .. "/script.lua", folder .. "/run"
+    process.write(folder .. "/part.lua", part)
+    assert.equal(0, process.cqlua({ process.write(at, text), "--out", out }).code)
+    local function robust() return process.cqlua { "robust", out, "--draws", "0" } end
+    assert.equal(0, robust().code)
+    local kept = process.read(out .. "/robustness.json")
+    process.write(at, text:gsub("steps = 10", "steps = 8"))
+    local found = robust()
+    assert.equal(1, found.code)
+    mistake.says(found.err, "cqlua robust: the script was changed since the run in " .. out .. ": line 3 was ",
+      ("; the loss of its best was %.4g and is "):format(cq.load(out).result.loss), out .. "/script.lua has the text")
+    process.write(at, text)
+    process.write(folder .. "/part.lua", (part:gsub("return start", "return 3 * start")))
+    found = robust()
+    assert.equal(1, found.code)
+    mistake.says(found.err, "part.lua was changed since the run in " .. out .. ": line 1 was ")
+    process.write(folder .. "/part.lua", part)
+    process.write(at, text .. "-- a remark\n")
+    found = robust()
+    assert.equal(0, found.code, found.err)
+    mistake.says(found.err, 'line 6 was "" and is "-- a remark"; the loss of its best is the same')
+    assert.equal(kept, process.read(out .. "/robustness.json"))
+    process.write(at, text)
+    found = process.cqlua { "robust", out, "--draws", "0" }
+    assert.is_nil(found.err:find("changed", 1, true), found.err)
+  end)
+
+  it("tells that the best has another loss where the script was not changed", function()
+    process.write(folder .. "/script.lua", [[
+package.path = "./?.lua;" .. package.path
+local cq, scene = require "cq", require "tests.scene"
+local factor = tonumber(io.open((arg[0]:gsub("script.lua", "factor"))):read "*a")
+cq.Experiment { world = scene.world(scene.robot()), steps = 10, controller = cq.Controller.sines { seed = 2 },
+  objective = function(s, start) return factor * (start:center("trunk")[1] - s:center("trunk")[1]) end,
+  optimizer = cq.Optimizer.adam { rate = 0.05 } }:optimize { iterations = 3 }
+]])
+    process.write(folder .. "/factor", "1")
+    assert.equal(0, process.cqlua({ folder .. "/script.lua", "--out", folder .. "/run" }).code)
+    process.write(folder .. "/factor", "2")
+    local found = process.cqlua { "robust", folder .. "/run", "--draws", "0" }
+    assert.equal(0, found.code, found.err)
+    mistake.says(found.err, "the loss of the best of " .. folder .. "/run was ", " when its script is run again")
+  end)
+
   it("trains no learner again, and leaves the folders of other runs where they are", function()
     process.write(folder .. "/script.lua", [[
 package.path = "./?.lua;" .. package.path

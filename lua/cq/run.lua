@@ -285,7 +285,7 @@ function Run.open(def)
   self.manifest.resumed_at = self.resumed_at
   local before = self.resumed_at and manifests.of(folder) or {}
   self.manifest.parent, self.manifest.prompt = before.parent, before.prompt
-  if self.resumed_at and not self.follows then changed_script(self, before.options or {}) end
+  if self.resumed_at and not self.follows then changed_script.tell(self, before.options or {}) end
   describe(self)
   self.progress = Progress.new(self.iterations, self.done)
   place.open = self

@@ -2,7 +2,8 @@
 --   cqlua robust runs/walk                   a table; robustness.json in the folder, for cqlua report
 --   cqlua robust runs/walk --draws 100
 --   cqlua robust biped                       a trained robot of the zoo (cqlua replay); files in runs/robust/biped
--- The run's script is run again without training, up to its end.
+-- The run's script is run again without training, up to its end. A changed script, by which the run's best has another
+-- loss, is refused.
 local host = require "cq.host"
 local is = require "cq.base.schema"
 local message = require "cq.base.message"
@@ -24,6 +25,32 @@ local function replayed(folder)
   local run = require("cq.experiment.untrained").replayed(folder)
   if run or code ~= 0 then return run, code end
   is.fail("cqlua robust: the script of %s has optimized no experiment of that folder; a learner's run has none", folder)
+end
+
+local SAME = 0.01      -- of the loss: by so much a run measured on another device may differ
+
+-- Tells whether the script, run again, is still that of the run in a folder. Errors: its text was changed, and the
+-- run's best has another loss by it. Losses of variants are not compared: those of the best are drawn no more.
+local function require_same(run, folder)
+  local changes = require("cq.run.changed_script").list(folder, scripts.text())
+  local words = {}
+  for k, source in ipairs(changes) do
+    words[k] = ("%s was changed since the run in %s: %s"):format(source.name, folder, source.line)
+  end
+  local said, result = table.concat(words, "; "), require "cq.load"(folder).result
+  if run.ensemble or not result then
+    if said ~= "" then message.warn("%s; what is measured is the changed one", said) end
+    return
+  end
+  local now = run:evaluate().loss
+  if math.abs(now - result.loss) <= SAME * math.max(math.abs(now), math.abs(result.loss)) then
+    if said ~= "" then message.note("%s; the loss of its best is the same", said) end
+  elseif said ~= "" then
+    is.fail("cqlua robust: %s; the loss of its best was %.4g and is %.4g: this measures another problem; %s/script.lua has the text of before",
+      said, result.loss, now, folder)
+  else
+    message.warn("the loss of the best of %s was %.4g and is %.4g when its script is run again", folder, result.loss, now)
+  end
 end
 
 -- Three values for a robot of the zoo: the saved run, its objective, which is its figure as a loss, and the folder for
@@ -55,6 +82,7 @@ return {
       folder = given
       run, code = replayed(folder)
       if not run then return code end
+      require_same(run, folder)
     elseif host.kind(given) == "file" and not given:find "^zoo/" then
       is.fail("cqlua robust: %s is a file, which has no objective; give the folder of a run, or call cq.robustness(cq.load(PATH), { objective = function(state, start) ... end }) in a script",
         given)

@@ -1,6 +1,7 @@
 -- untrained: the result of run:optimize without training: under cqlua check, and where a finished run is only looked
 -- at (cqlua study render). Scripts use it as they use that of a training.
 local constraint = require "cq.optimizer.constraint"
+local ensemble = require "cq.experiment.ensemble"
 local extracted = require "cq.experiment.extracted"
 local host = require "cq.host"
 local levels = require "cq.experiment.levels"
@@ -82,6 +83,8 @@ function untrained.replay(run, plan, folder)
   local stage = load(folder).data.stage
   if stage and run.problem then levels.become(run, stage.level) end
   local saved = warm.load(run, folder)
+  local number = stage and plan.number[stage.name]
+  if number then run.ensemble = ensemble.of_stage(run, plan.stages[number]) end
   -- a folder of before there was saved.bin says nothing of it
   local found = saved.result or { loss = run:evaluate().loss, iteration = 0 }
   run.folder = folder

@@ -1,10 +1,14 @@
--- changed_script: a run that goes on with another script, or with other options of it, than it was begun with.
+-- changed_script: a run that goes on, or is measured, with another script, or with other options of it, than it was
+-- begun with.
 local atomic_file = require "cq.base.atomic_file"
 local message = require "cq.base.message"
 local option = require "cq.option"
 local read_file = require "cq.base.read_file"
 local script = require "cq.base.script"
 local signature = require "cq.run.signature"
+local tables = require "cq.base.tables"
+
+local changed_script = {}
 
 -- The first line in which two texts differ: its number, and the line of each.
 local function first_difference(before, now)
@@ -64,24 +68,41 @@ local function compare_options(self, options)
     self.folder, changes)
 end
 
+---The sources of a run, its script and the modules that this has loaded, whose present text is not that of their copy
+---in the run's folder. Each with its name for a sentence, its text before, and the first line that differs in words.
+---@param folder string
+---@param now string?      the present text of the script
+---@return { name: string, before: string, line: string }[]
+function changed_script.list(folder, now)
+  local out = {}
+  -- Appends a source if its copy in the folder has another text.
+  local function compare(name, path, bytes)
+    local before = read_file(folder .. "/" .. path)
+    if not before or not bytes or before == bytes then return end
+    local number, was, is_now = first_difference(before, bytes)
+    out[#out + 1] = { name = name, before = before, line = ("line %d was \"%s\" and is \"%s\""):format(number,
+      was:match "^%s*(.-)%s*$", is_now:match "^%s*(.-)%s*$") }
+  end
+  compare("the script", "script.lua", now)
+  local sources = script.sources()
+  for _, name in ipairs(tables.names(sources)) do compare(name, "sources/" .. name, sources[name]) end
+  return out
+end
+
 ---Warns of each source of a run that has another text, and of options that have other values, than before the run was
 ---resumed: its objective may be another one, and losses before and after are then two things. The earlier script is
 ---kept beside the new one.
 ---@param self cq.Run     with script, the text of the script that runs
 ---@param options table<string, any>   of the run's manifest before it was resumed
-return function(self, options)
-  -- Warns if a source has another text than when the run was begun; returns the earlier text then. path: of the run's
-  -- copy of the source; now: its present text.
-  local function compare(name, path, now)
-    local before = read_file(path)
-    if not before or not now or before == now then return end
-    local number, was, is_now = first_difference(before, now)
-    message.warn("%s was changed since iteration %d of the run in %s: line %d was \"%s\" and is \"%s\"; losses before and after are of one objective only if nothing of it was changed",
-      name, self.done, self.folder, number, was:match "^%s*(.-)%s*$", is_now:match "^%s*(.-)%s*$")
-    return before
+function changed_script.tell(self, options)
+  for _, source in ipairs(changed_script.list(self.folder, self.script)) do
+    message.warn("%s was changed since iteration %d of the run in %s: %s; losses before and after are of one objective only if nothing of it was changed",
+      source.name, self.done, self.folder, source.line)
+    if source.name == "the script" then
+      atomic_file.write(self:path(("script-%d.lua"):format(self.done)), source.before, { durable = true })
+    end
   end
-  local before = compare("the script", self:path "script.lua", self.script)
-  if before then atomic_file.write(self:path(("script-%d.lua"):format(self.done)), before, { durable = true }) end
-  for name, bytes in pairs(script.sources()) do compare(name, self:path("sources/" .. name), bytes) end
   compare_options(self, options)
 end
+
+return changed_script
