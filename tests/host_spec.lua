@@ -143,6 +143,15 @@ end)
 describe("options of a script", function()
   local ask = "local option = require 'cq.option'\n"
 
+  it("have no defaults of their own for those that the program sets", function()
+    local result = cqlua { script(ask .. "print(option('threads', 0), option('seed', 3), option('threads', 5))") }
+    assert.equal(1, result.code)
+    has(result.err, "cq.option: threads is an option of the program itself, whose default is 0, got the default 5")
+    result = cqlua { script(ask .. "print(option('threads', 0), option('simd', 'auto'), option('threads'))"),
+      "--threads", "2" }
+    assert.equal("2\tauto\t2\n", result.out)
+  end)
+
   it("are read as the type of their default", function()
     local content = ask .. "print(option('n', 3), option('dry', false), option('wet', true), option('name', 'a'), "
       .. "option('goal', { 0, 0 })[2], option('other'))"

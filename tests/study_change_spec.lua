@@ -26,6 +26,22 @@ local function refused(part, result)
   has(result.err, part)
 end
 
+describe("a study with replicates that fail", function()
+  it("names the points that are left out where the best is told", function()
+    script [[return cq.Study { name = "a", grid = { x = cq.range(1, cq.option("to", 2)) }, repeats = 3, seed = 1,
+      maximize = "way", run = function(p, trial)
+        if p.x > 1 and trial.seed == 3 then error "boom" end
+        return { way = p.x }
+      end }]]
+    local said = "point 2 is left out: 1 of 3 replicates failed\n"
+    has(fine(study "run"), said)
+    has(fine(study "status"), "best way 1 (point 1, mean of 3, the best of them trial 1)\n  x 1\n" .. said)
+    local many = fine(study("run", "--force-new", "--to", "9"))
+    has(many, "point 7 is left out: 1 of 3 replicates failed\nand 2 more\n")
+    assert.is_nil(many:find("point 8", 1, true), many)
+  end)
+end)
+
 describe("a script that was changed", function()
   it("changes nothing of the results that are looked at, and reruns no trial of another kind", function()
     script [[return cq.Study { name = "a", grid = { x = { 10, 20, 30 } }, repeats = 2, seed = 7, minimize = "miss",

@@ -55,11 +55,16 @@ describe("a study of seeds", function()
     assert.equal(0, study("run", squares, "--seeds", "2", "--seed", "7").code)
     local first = trial(1, "trial.json")
     assert(first:find('"seed": 7', 1, true), first)
+    local status = study("status", squares, "--seeds", "4", "--seed", "7").out
+    assert(status:find("walk-seeds: 2 points", 1, true), status)
+    assert(status:find("\nthe script has 2 points more now, which cqlua study run with these options begins\n", 1, true),
+      status)
     local result = study("run", squares, "--seeds", "4", "--seed", "7")
     assert(result.out:find(", 4 seeds\n", 1, true), result.out .. result.err)
     assert.equal(first, trial(1, "trial.json"))                                   -- it was not run again
     assert(trial(4, "trial.json"):find('"seed": 10', 1, true))
-    assert(study("status", squares, "--seeds", "3").out:find("\n4/4  done 4\n", 1, true))
+    status = study("status", squares, "--seeds", "3", "--seed", "7").out
+    assert(status:find("\n4/4  done 4\n", 1, true) and not status:find("more now", 1, true), status)
     local fewer = study("run", squares, "--seeds", "3", "--seed", "7")
     assert(fewer.code == 1 and fewer.err:find("was begun otherwise: ", 1, true), fewer.err)
     local other = study("run", squares, "--seeds", "4", "--seed", "8")

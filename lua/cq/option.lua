@@ -13,7 +13,7 @@ local tables = require "cq.base.tables"
 ---Value of a script's option `--name value`, or the default when it was not typed. The text is read as the type of
 ---the default; a table's default reads a list, `--goal 0.5,0.6`; `--dry` alone is true. Names of the program's own
 ---options (seed, out, ...) give what they are set to. Errors: text that is none of that type, or not what kind
----allows.
+---allows; another default of threads, simd or quiet than the program's.
 ---@class cq.OptionModule
 ---@field program cq.ProgramOptions
 ---@overload fun(name: string, default: any, kind?: cq.Checker): any
@@ -37,6 +37,8 @@ local option = {}
 ---@field replay boolean|nil              true under cqlua study render: run:optimize loads what it has found
 ---@field follows boolean|nil             true on all ranks but the first: nothing is written
 option.program = { threads = 0, simd = "auto", quiet = false }
+
+local defaults = tables.merged(option.program)      -- those of the program itself
 
 ---Called with what an experiment's check found, under cqlua check.
 ---@type fun(report: table)|false
@@ -127,6 +129,10 @@ function option.get(name, default, kind)
   schema.argument("cq.option", "name", is.string(), name)
   for _, declared in ipairs(option.declared) do
     if declared.name == name then
+      if default ~= nil and defaults[name] ~= nil and default ~= defaults[name] then
+        schema.fail("cq.option: %s is an option of the program itself, whose default is %s, got the default %s; name the option of the script otherwise",
+          name, text.describe(defaults[name]), text.describe(default))
+      end
       asked_of_program[name] = { default = default, is_known = true }
       local value = option.program[name]
       if value == nil then return default end

@@ -170,7 +170,8 @@ end
 ---@field space? table<string, cq.Parameter>      parameters of cq.Space by name; or grid
 ---@field grid? table<string, any[]|cq.Tensor>    values by name, of which every combination is tried; or space
 ---@field trials? integer                points that the sampler draws; of a grid it is known
----@field repeats? integer               trials of each point, with seeds seed, seed + 1, ...
+---@field repeats? integer               trials of each point, with seeds seed, seed + 1, ...; a point of which one
+---  failed is left out where the best is told
 ---@field seed? integer                  of points and trials; --seed, or 1, unless given
 ---@field minimize? string|string[]      names of what run returns; "loss" unless minimize or maximize is given
 ---@field maximize? string|string[]      names of what run returns

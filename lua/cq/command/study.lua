@@ -223,7 +223,7 @@ return {
       help = "processes at a time; threads and memory are split between them" },
     seeds = is.integer { min = 1, max = 1e6, optional = true,
       help = "the script returns no study but numbers, { loss = ... }, and is run with so many seeds, from --seed on" },
-    ["force-new"] = is.boolean { default = false, help = "run: begin anew; what is there is kept in earlier-1" },
+    ["force-new"] = is.boolean { default = false, help = "run: begin anew; what is there is kept in a folder earlier-1, -2, ..." },
     ["go-on"] = is.boolean { default = false, help = "run: the script or its options were changed, and what it gave before counts" },
     state = is.string { optional = true, help = "retry and export: trials of these states, as failed,lost" },
     launch = is.one_of { "slurm", "ssh", optional = true,

@@ -99,6 +99,11 @@ function report.status(session, as_json)
     return
   end
   print(("%s in %s"):format(tostring(study), session.folder))
+  local more = session.study.points - study.points
+  if more > 0 and #session.study:changes(session.stored) == 0 then
+    print(("the script has %s more now, which cqlua study run with these options begins"):format(text.count(more,
+      "point")))
+  end
   print(progress.counts(counts, study:count()) .. (counts.waiting > 0 and ("  waiting %d"):format(counts.waiting)
     or ""))
   print_best(study, store)

@@ -229,8 +229,8 @@ function Session:require_trials() refuse(self, self.study:changes(self.stored, t
 -- options.
 local function compare(self, stored, go_on)
   local study = self.study
-  refuse(self, study:changes(stored), ". --force-new begins anew and keeps what is there in earlier-1; or give this one "
-    .. "another name")
+  refuse(self, study:changes(stored), (". --force-new begins anew and keeps what is there in %s; or give this one "
+    .. "another name"):format(place.unused(self.folder .. "/earlier-"):match "[^/]*$"))
   local changed = not go_on and self:changed(stored)
   if changed then
     is.fail("%s since the study %s began. --go-on lets what is there count too, --force-new begins anew", changed,

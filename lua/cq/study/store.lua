@@ -402,6 +402,16 @@ function Store:best(repeats)
   return best
 end
 
+---The points that cannot be the best, since too many of their replicates have failed or were lost, in their order.
+---@param repeats integer
+---@param count integer       finished replicates of the best point
+---@return { k: integer, count: integer }[]     count: of replicates that failed or were lost
+function Store:left_out(repeats, count)
+  return self.base:rows([[SELECT (number - 1) / ?1 + 1 AS k, count(*) AS count FROM trial
+    WHERE state IN ('failed', 'lost') AND number <= ?2 GROUP BY k HAVING count(*) > ?3 ORDER BY k]], repeats,
+    self.last, repeats - count)
+end
+
 -- ---- looking -------------------------------------------------------------------------------------------------------
 
 ---The number of trials in each state, by the state's name.

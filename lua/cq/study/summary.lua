@@ -1,10 +1,12 @@
--- summary: the numbers that replicates returned, as text: median and the range of 90 % of each.
+-- summary: the numbers that replicates returned, as text: median and the range of 90 % of each; and points without a
+-- result.
 local message = require "cq.base.message"
 local progress = require "cq.study.progress"
 local quantile = require "cq.base.quantile"
 local text = require "cq.base.text"
 
 local MOST = 24                             -- points with a line of their own
+local LEFT_OUT = 6                          -- points without a result that are named
 
 -- Does the study only try several seeds of one point (--seeds)?
 local function is_of_seeds(study) return #study.space == 1 and study.space[1].name == "seed" and study.repeats == 1 end
@@ -59,14 +61,32 @@ local function of_points(study, rows)
   return lines
 end
 
----A list of lines on the numbers that the replicates of each point returned; of a study of seeds, over all seeds. Empty
----where there are no replicates, or too many points.
----@param study cq.Study
----@param store cq.Store
----@return string[]
-return function(study, store)
+-- A list of lines on points that are not compared with the best one, which has more finished replicates.
+local function of_left_out(study, store)
+  local best = study.repeats > 1 and #study.objectives == 1 and store:best(study.repeats)
+  local lines, points = {}, best and store:left_out(study.repeats, best.count) or {}
+  for k = 1, math.min(#points, LEFT_OUT) do
+    lines[k] = ("point %d is left out: %d of %d replicates failed"):format(points[k].k, points[k].count, study.repeats)
+  end
+  if #points > LEFT_OUT then lines[#lines + 1] = ("and %d more"):format(#points - LEFT_OUT) end
+  return lines
+end
+
+-- A list of lines on the numbers that the replicates of each point returned; of a study of seeds, over all seeds. Empty
+-- where there are no replicates, or too many points.
+local function of_replicates(study, store)
   if not is_of_seeds(study) and (study.repeats == 1 or study.points > MOST) then return {} end
   local rows = store:trials "state = 'done'"
   if #rows == 0 then return {} end
   return is_of_seeds(study) and of_seeds(study, rows) or of_points(study, rows)
+end
+
+---A list of lines: which points are left out where the best is told, and the numbers that replicates returned.
+---@param study cq.Study
+---@param store cq.Store
+---@return string[]
+return function(study, store)
+  local lines = of_left_out(study, store)
+  for _, line in ipairs(of_replicates(study, store)) do lines[#lines + 1] = line end
+  return lines
 end

@@ -20,6 +20,7 @@ local option = require "cq.option"
 local place = require "cq.base.place"
 local process = require "cq.study.process"
 local require_name = require "cq.study.column"
+local tables = require "cq.base.tables"
 local text = require "cq.base.text"
 
 ---What a trial is told of itself.
@@ -112,6 +113,14 @@ local function require_result_name(name, study)
   error(problem, 0)
 end
 
+-- What a table that run returned has in the place of a missing objective, in words: its numbers by their names.
+local function found_words(returned, numbers, name)
+  if returned[name] ~= nil then return text.describe(returned[name]) end
+  local names = tables.names(numbers)
+  return #names == 0 and "nothing of this name, and no number" or "nothing of this name, but "
+    .. table.concat(names, ", ") .. text.suggestion(name, names)
+end
+
 -- The table of numbers by name that run returned; a single number is the first objective. Lists are stored as curves by
 -- keep(name, step, value), other values left out. Errors: no finite number for an objective.
 local function result_of(study, returned, keep)
@@ -137,7 +146,7 @@ local function result_of(study, returned, keep)
   for _, entry in ipairs(study.objectives) do
     local value = numbers[entry.name]
     if value == nil then is.fail("run must return a number for %s, got %s", entry.name,
-      text.describe(returned[entry.name])) end
+      found_words(returned, numbers, entry.name)) end
     if value - value ~= 0 then is.fail("run returned %s for %s, which must be a finite number", text.number(value),
       entry.name) end
   end
