@@ -388,6 +388,33 @@ world:rollout { steps = 9, on_step = function() require("cq.base.engine").C.cq_i
     assert.is_nil(require("cq.host").kind(out() .. "-earlier-4"))
   end)
 
+  it("keeps when it began, and adds up the time of all sessions, of one that was killed that of its iterations", function()
+    local json = require "cq.base.json"
+    local slow = loop:gsub("loss = 1 / i", "loss = 1 / i, seconds = 10")
+    local path = out() .. "/manifest.json"
+    local function manifest() return json.decode(process.read(path)) end
+    cqlua { script(slow), "--out", out(), "--iterations", "2" }
+    local first = manifest()
+    assert.is_true(first.seconds >= 0 and first.seconds < 10)
+    first.started, first.seconds = "2026-01-02T03:04:05Z", 100
+    process.write(path, json.encode(first))
+    cqlua { script(slow), "--out", out(), "--iterations", "5", "--resume" }
+    local second = manifest()
+    assert.equal(first.started, second.started)
+    assert.is_true(second.seconds >= 100 and second.seconds < 110, second.seconds)
+    has(cqlua({ "compare", out(), out(), "--json" }).out, '"time": "1:4')
+    second.finished, second.status, second.seconds = nil, nil, 100            -- as if it had been killed
+    process.write(path, json.encode(second))
+    has(cqlua({ "compare", out(), out(), "--json" }).out, '"time": "-"')
+    cqlua { script(slow), "--out", out(), "--iterations", "6", "--resume" }
+    assert.is_true(manifest().seconds >= 130 and manifest().seconds < 140, manifest().seconds)
+    -- of an earlier program
+    second.started, second.finished, second.seconds = "2026-01-02T03:04:05Z", "2026-01-02T03:05:05Z", nil
+    process.write(path, json.encode(second))
+    cqlua { script(slow), "--out", out(), "--iterations", "7", "--resume" }
+    assert.is_true(manifest().seconds >= 60 and manifest().seconds < 70, manifest().seconds)
+  end)
+
   it("tells what was changed in the script of a run that goes on, and keeps what it was", function()
     cqlua { script(loop), "--out", out(), "--iterations", "3" }
     local same = cqlua { script(loop), "--out", out(), "--iterations", "4", "--resume" }

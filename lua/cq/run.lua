@@ -1,7 +1,7 @@
 -- run: the folder that a run leaves, and what is seen of it while it goes on.
 --
 --   history.csv      a line for each iteration, columns begin iteration,loss
---   manifest.json    script and its hash, arguments, options, seed, versions, device, dates
+--   manifest.json    script and its hash, arguments, options, seed, versions, device, dates, seconds of all sessions
 --   script.lua       the script as it was
 --   params.bin       parameters, as cq.load reads them
 --   optimizer.bin    parameters with the optimizer's state: what --resume goes on from
@@ -152,6 +152,21 @@ local function describe(self)
   if self.script then atomic_file.write(self:path "script.lua", self.script, { durable = true }) end
 end
 
+-- Keeps in the manifest of a resumed run when its first session began, and the seconds of all sessions so far: of one
+-- that was killed those of its iterations. before: the manifest until now; of a fork that begins it has no session.
+local function keep_times(self, before)
+  if not before.started then return end
+  self.manifest.started, self.seconds = before.started, manifests.seconds(before)
+  if not self.seconds then
+    self.seconds = before.seconds or 0
+    for _, row in ipairs(History.rows(self:path "history.csv")) do
+      local is_its = row.iteration and row.iteration > (before.resumed_at or 0)
+      self.seconds = self.seconds + (is_its and tonumber(row.seconds) or 0)
+    end
+  end
+  self.manifest.seconds = self.seconds
+end
+
 -- ---- opening and going on -------------------------------------------------------------------------------------------
 
 ---@type table<string, true?>       folders in which this process has begun, and finished, a run
@@ -274,7 +289,7 @@ function Run.open(def)
   local self = setmetatable({
     folder = folder, iterations = def.iterations, done = 0, saved_at = C.cq_clock(),
     keep = option("keep", nil, is.integer { min = 1 }) or def.keep,
-    follows = option.program.follows, takes_resume = takes_resume,
+    follows = option.program.follows, takes_resume = takes_resume, seconds = 0, opened_at = C.cq_clock(),
   }, Run)
   if not self.follows then open_folder(self, def) end
   if def.resume and not option.program.check then self:restore(def) end
@@ -285,7 +300,10 @@ function Run.open(def)
   self.manifest.resumed_at = self.resumed_at
   local before = self.resumed_at and manifests.of(folder) or {}
   self.manifest.parent, self.manifest.prompt = before.parent, before.prompt
-  if self.resumed_at and not self.follows then changed_script.tell(self, before.options or {}) end
+  if self.resumed_at and not self.follows then
+    keep_times(self, before)
+    changed_script.tell(self, before.options or {})
+  end
   describe(self)
   self.progress = Progress.new(self.iterations, self.done)
   place.open = self
@@ -486,6 +504,7 @@ local function close_run(self, status, problem)
   if unsaved then attempt(self.save, self, unsaved.iteration, unsaved.params, unsaved.optimizer) end
   self.manifest.finished, self.manifest.status, self.manifest.problem = date(), status, problem
   self.manifest.iterations_done = self.done
+  self.manifest.seconds = tonumber(("%.3f"):format(self.seconds + C.cq_clock() - self.opened_at))
   if not self.follows then
     attempt(keep_folder, self)
     attempt(write_manifest, self)

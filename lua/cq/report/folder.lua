@@ -24,7 +24,8 @@ local function flatten(value, path, out)
   return out
 end
 
-local hidden = { script_hash = true, sources = true, abi = true, started = true, finished = true, ranks = true }
+local hidden = { script_hash = true, sources = true, abi = true, started = true, finished = true, seconds = true,
+  ranks = true }
 
 ---Facts of a run for the page, by name: most entries of its manifest, by paths with points, and the best loss.
 ---@param manifest table

@@ -30,7 +30,7 @@ local fields = {
   command = text_field, script = text_field, script_hash = text_field, started = text_field, finished = text_field,
   status = text_field, device = text_field, version = text_field, iterations = number_field,
   iterations_done = number_field, resumed_at = number_field, arguments = table_field, options = table_field,
-  notes = table_field, sources = table_field, parent = table_field, prompt = table_field,
+  seconds = number_field, notes = table_field, sources = table_field, parent = table_field, prompt = table_field,
 }
 local of_parent = { folder = is.string(), iteration = is.integer { min = 0 }, set = is.table() }
 local of_notes = { name = is.string { optional = true }, world = is.string { optional = true } }
@@ -49,6 +49,26 @@ local function problem_of(found)
   if said then return "parent." .. said end
   said = found.notes and is.problem(of_notes, found.notes)
   return said and "notes." .. said
+end
+
+-- The seconds from a fixed day to a time such as "2026-11-24T23:00:00Z", without the local time zone; nil for another
+-- text.
+local function seconds_of(date)
+  local y, mo, d, h, mi, s = (date or ""):match "^(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)Z$"
+  if not y then return nil end
+  -- years that begin in March, so that the leap day is their last
+  local years, months = y - (mo < "03" and 1 or 0), (mo + 9) % 12
+  local leaps = math.floor(years / 4) - math.floor(years / 100) + math.floor(years / 400)
+  return (((365 * years + leaps + math.floor((153 * months + 2) / 5) + d) * 24 + h) * 60 + mi) * 60 + s
+end
+
+---The time that a run took in all its sessions [s], of its manifest; nil: it has not ended.
+---@param found table
+---@return number?
+function manifest.seconds(found)
+  if found.seconds and found.finished then return found.seconds end
+  local first, last = seconds_of(found.started), seconds_of(found.finished)          -- of an earlier program
+  return first and last and last - first or nil
 end
 
 ---The names of the files of a folder as text, for an error.

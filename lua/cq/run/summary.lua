@@ -10,17 +10,6 @@ local saved_runs = require "cq.saved.run"
 
 local summary = {}
 
--- The seconds from a fixed day to a time such as "2026-11-24T23:00:00Z", without the local time zone; nil for another
--- text.
-local function seconds_of(date)
-  local y, mo, d, h, mi, s = (date or ""):match "^(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)Z$"
-  if not y then return nil end
-  -- years that begin in March, so that the leap day is their last
-  local years, months = y - (mo < "03" and 1 or 0), (mo + 9) % 12
-  local leaps = math.floor(years / 4) - math.floor(years / 100) + math.floor(years / 400)
-  return (((365 * years + leaps + math.floor((153 * months + 2) / 5) + d) * 24 + h) * 60 + mi) * 60 + s
-end
-
 -- The result in a run's saved.bin { loss, iteration, ... } and the name of its stage; nil of a learner, which has saved
 -- its last policy there and not its best, and where there is none. Warns of a file that cannot be read.
 local function saved_result(folder)
@@ -61,7 +50,7 @@ end
 ---@field best { loss: number, iteration: integer }?     loss and iteration of the best result
 ---@field last table?            the last row
 ---@field status string          "at work" while it goes on
----@field seconds number?        from its start to its end
+---@field seconds number?        of all its sessions; nil while it goes on
 ---@field script string?         its text
 
 ---Reads a run's options, losses and times from its folder, and whether it is still at work. Errors: those of
@@ -74,9 +63,8 @@ function summary.of(folder, what)
   local manifest = manifests.read(folder, what)
   local path = folder .. "/history.csv"
   local rows = host.kind(path) and History.rows(path) or {}
-  local first, last = seconds_of(manifest.started), seconds_of(manifest.finished)
   return { folder = folder, manifest = manifest, rows = rows, best = best_of(folder, rows), last = rows[#rows],
-    status = manifest.status or "at work", seconds = first and last and last - first or nil,
+    status = manifest.status or "at work", seconds = manifests.seconds(manifest),
     script = read_file(folder .. "/script.lua") }
 end
 
