@@ -529,7 +529,7 @@ describe("what cannot go on", function()
   it("is a rollout that failed, and one for which the signals end", function()
     local controller = cq.Controller.open_loop(T.zeros { 3, 2 })
     local roll = world:rollout { steps = 2, controller = controller }
-    assert.equal("cq.Controller.open_loop: has signals for 3 control steps, the rollout makes 2 from control step 2 on",
-      problem { steps = 2, controller = controller, from = roll.state })
+    require("tests.sentence").says(problem { steps = 2, controller = controller, from = roll.state },
+      "has signals for 3 control steps, the rollout makes 2 from control step 2 on; make a rollout of fewer, or give")
   end)
 end)

@@ -179,6 +179,28 @@ describe("run:optimize with a plan", function()
     assert.equal(1, #told)
   end)
 
+  it("tells of pulses that come after the end of the experiment, but for those that come again before it", function()
+    local messages, told = require "cq.base.message", {}
+    local warn = messages.warn
+    messages.warn = function(format, ...) told[#told + 1] = format:format(...) end
+    for k, period in ipairs { false, 8e-3, 16e-3 } do
+      local run = cq.Experiment(function(level)
+        local def = block(level)
+        def.duration = 0.012
+        def.design = cq.Topology { world = def.world, duration = 0.02,
+          pulses = { interval = 4e-3, period = period or nil } }
+        return def
+      end)
+      optimize(run, cq.Plan { optimizer = adam(), { name = "a", iterations = 1 } }, "late" .. k)
+    end
+    messages.warn = warn
+    assert.same({
+      "the pulses of the design last 0.02, 10 control steps, and the experiment makes 6: those that come later are not "
+        .. "trained; give cq.Topology a duration of at most 0.012",
+      "the pulses of the design have the period 0.016, 8 control steps, and the experiment makes 6: those that come later "
+        .. "are not trained; give them a period of at most 0.012" }, told)
+  end)
+
   it("tells on_iteration the iteration of the history, and the stage", function()
     local run, told, rows = experiment(), {}, {}
     optimize(run, cq.Plan { optimizer = adam(), starts = { count = 2, keep = 1, at = "a" },

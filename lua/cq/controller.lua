@@ -325,8 +325,9 @@ function OpenLoop:check_rollout(roll)
       text.count(shape[1], "scene"), roll.batched and ("batch has %d"):format(roll.batch) or "rollout has no batch")
   end
   if steps < roll.first + roll.steps then
-    is.fail("cq.Controller.open_loop: has signals for %s, the rollout makes %d%s", text.count(steps, "control step"),
-      roll.steps, roll.first > 0 and (" from control step %d on"):format(roll.first) or "")
+    is.fail("cq.Controller.open_loop: has signals for %s, the rollout makes %d%s; make a rollout of fewer, or give signals for all of them: steps of the controller, or of a design its duration, with the period of its pulses where they come again",
+      text.count(steps, "control step"), roll.steps, roll.first > 0 and (" from control step %d on"):format(roll.first)
+        or "")
   end
 end
 

@@ -96,6 +96,19 @@ end
 
 -- ---- the folder of its run ------------------------------------------------------------------------------------------
 
+-- Warns of pulses of a design that come after the end of the experiment in the last stage, so that nothing trains them.
+-- Variants may have more control steps.
+local function warn_of_late_pulses(run, stage)
+  run = levels.of(run, stage.level)
+  local pulses = run.own_design and not (run.own_ensemble or stage.variants) and run.own_design.pulses
+  local steps = pulses and math.floor((pulses.is_periodic and pulses.period or pulses.duration) / pulses.control_dt + 0.5)
+  if not steps or steps <= run.steps then return end
+  message.warn("the pulses of the design %s %s, %s, and the experiment makes %d: those that come later are not trained; give %s at most %s",
+    pulses.is_periodic and "have the period" or "last", text.number(steps * pulses.control_dt),
+    text.count(steps, "control step"), run.steps, pulses.is_periodic and "them a period of" or "cq.Topology a duration of",
+    text.number(run.steps * pulses.control_dt))
+end
+
 -- Raises an error if the experiment cannot be trained by the plan, before anything is written.
 local function check(run, plan)
   if plan.starts and plan.starts.count > 1 and not run.problem and not run.design then
@@ -106,6 +119,7 @@ local function check(run, plan)
     own.base_optimizer = run.base_optimizer
     stages.check(stage, own, k == 1)
   end
+  warn_of_late_pulses(run, plan.stages[#plan.stages])
 end
 
 -- Two values for the run of an experiment: its folder, and its name (nil: it has none). Where it goes on and no folder
