@@ -238,3 +238,74 @@ describe("the colours of a film", function()
     assert(green > 500 and purple > 300 and green > purple, ("%d green, %d purple"):format(green, purple))
   end)
 end)
+
+describe("the colours of signals", function()
+  local visuals = require "cq.picture.visuals"
+  local canvas = getmetatable(require("cq.picture.canvas").new { width = 64, height = 64 })
+  local text, written = canvas.text, nil
+  before_each(function()
+    written = {}
+    canvas.text = function(self, line)
+      written[line.text] = true
+      return text(self, line)
+    end
+  end)
+  after_each(function() canvas.text = text end)
+
+  -- a strip of 0.1 that its actuators, cq.Actuator or one of weights, move
+  local function strip(actuator)
+    return cq.Robot { shape = cq.Shape.box { name = "all", size = { 0.1, 0.1 }, spacing = 0.025 },
+      material = cq.Material.neo_hookean { young = 100, poisson = 0.3 }, actuators = actuator }
+  end
+  -- a rollout of robots side by side, all signals of which are 1, by weights of the first
+  local function rollout(robots, weight)
+    local placed, signals = {}, 0
+    for k, robot in ipairs(robots) do
+      placed[k], signals = robot:at { 0.3 * k, 0.3 }, signals + robot.actuator_count
+    end
+    placed.cells, placed.dx, placed.dt, placed.substeps = { 20, 16 }, 0.05, 1e-2, 4
+    local world = cq.World(placed)
+    local moved = weight and robots[1]:with { actuation_weight = cq.full({ 16, robots[1].actuator_count }, weight) }
+    return world:rollout { steps = 2, controller = function() return cq.ones { signals } end, robot = moved or nil }
+  end
+  local pull = cq.Actuator.pressure { groups = { "all" }, axis = "y" }
+  local pulses = cq.Actuator.muscle { groups = { "all" }, isotropic = true, pulses = true }
+  local weighed = cq.Actuator.isotropic { count = 1 }
+  local twist = cq.Actuator.pressure { groups = { "all" }, direction = { { 1, 0 }, { 0, -1 } } }
+
+  it("have red for a positive signal, and a legend that says what it does", function()
+    for what, case in pairs {
+      pressure = { rollout { strip(pull) }, "contracts" }, pulses = { rollout { strip(pulses) }, "expands" },
+      weights = { rollout({ strip(weighed) }, 0.5), "contracts" },
+      design = { rollout({ strip(weighed) }, -0.5), "expands" },
+      both = { rollout { strip(pull), strip(pulses) } }, twist = { rollout { strip(twist) } },
+      design_and_pressure = { rollout({ strip(weighed), strip(pull) }, -0.5) },
+    } do
+      local roll, does = case[1], case[2]
+      local _, said = visuals.red(roll.state)
+      assert.equal(does, said, what)
+      assert(visuals.actuation(roll.state, roll.signals[2]):min():item() > 0.4, what)
+      for title, colour in pairs { actuation = {}, signal = { colour = "signal" } } do
+        written = {}
+        colour.width = 400
+        roll:render(folder .. "/signal.png", colour)
+        assert(written[does and title .. "; red " .. does or title], what .. " " .. title)
+      end
+      written = {}
+      roll:render(folder .. "/signal.png", { width = 400, colour = { by = "signal", label = "pull" } })
+      assert(written.pull, what)
+    end
+  end)
+
+  it("paint a design that expands red", function()
+    local reddish, bluish = 0, 0
+    rollout({ strip(weighed) }, -1):render(folder .. "/signal.png", { width = 400, colour = "signal" })
+    local picture = image.read(folder .. "/signal.png", "test")
+    for k = 0, picture.width * picture.height - 1 do
+      local q = picture.pixels + 4 * k
+      if red(q[0], q[1], q[2]) then reddish = reddish + 1 end
+      if q[2] > 1.6 * q[0] and q[2] > 1.6 * q[1] then bluish = bluish + 1 end
+    end
+    assert(reddish > 20 * bluish + 1000, ("%d red, %d blue"):format(reddish, bluish))
+  end)
+end)

@@ -161,6 +161,18 @@ describe("a report", function()
     })]])
   end)
 
+  with_browser("says in its legend what red does", function(window)
+    window:visit(rollout(2):report(folder .. "/fall.html"))
+    window:await "shown.ready"
+    local function says(words)
+      return window:value(("document.getElementById('legend').textContent.includes('%s')"):format(words))
+    end
+    assert.is_true(says "signal +: contracts")
+    window:visit(folder .. "/fall.html#colour=signal")
+    window:await "shown.ready"
+    assert.is_true(says "signal; red contracts  -1")
+  end)
+
   with_browser("says what is wrong with a file that was cut short or changed", function(window)
     local function told(path)
       window:visit(path)

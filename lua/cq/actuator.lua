@@ -151,7 +151,8 @@ local axis = is.one_of { "x", "y", "z", optional = true }
 ---@field max? number                       stress at u = 1 [stress]
 
 local pressure = is.define("cq.Actuator.pressure", { groups = groups(), axis = axis, direction = direction, max = max })
----An actuator that stresses the material along one direction, as a chamber of air does: one signal for each group.
+---An actuator that stresses the material along one direction, as a chamber of air does: one signal for each group. A
+---signal of 1 contracts the material along it, -1 expands it.
 ---Errors: both or neither of axis and direction.
 ---@param fields cq.Actuator.pressure.def
 ---@return cq.Actuator
@@ -203,7 +204,8 @@ end
 local isotropic = is.define("cq.Actuator.isotropic",
   { groups = groups { optional = true }, count = is.integer { min = 1, max = 65536, optional = true }, max = max })
 ---An equal stress in all directions: one signal for each group, or `count` signals, of which each particle has its own
----weights. Errors: both of groups and count, or neither.
+---weights. A signal of 1 contracts the material and -1 expands it, where the weight is positive; a cq.Topology has
+---weights of 0 to -1, so that its pulses expand. Errors: both of groups and count, or neither.
 ---@param fields cq.Actuator.isotropic.def
 ---@return cq.Actuator
 function actuator.isotropic(fields)

@@ -8,7 +8,6 @@ local plot = require "cq.plot"
 local raster = require "cq.picture.raster"
 local evaluate = require "cq.experiment.evaluate"
 local render = require "cq.experiment.render"
-local visuals = require "cq.picture.visuals"
 
 local figures = {}
 
@@ -161,16 +160,6 @@ local function moments(def, duration, begins)
   return out
 end
 
--- The option `colour` of a picture that shows signals; for a design with the sign changed, so that positive (red)
--- expands.
-local function signal_of(is_design)
-  if not is_design then return "signal" end
-  return { by = function(state, u)
-    local actuation = visuals.actuation(state, u)
-    return actuation and -actuation or T.zeros { state.world.particle_count }
-  end, label = "signal; red expands", range = { -1, 1 }, palette = "signed" }
-end
-
 -- A canvas of pictures at several times, with the forces of walls as arrows. look: what look_of returns, or nil.
 local function stills_panel(self, def, look, width)
   local times = moments(def, self.steps * self.world.control_dt, look == nil)
@@ -178,7 +167,7 @@ local function stills_panel(self, def, look, width)
     colour = paint.force } or nil
   local options = render.plan(render.options("stills.png", {
     stills = times, layout = #times > 1 and "apart" or "auto", width = width, samples = SAMPLES,
-    colour = def.has_signals and signal_of(look ~= nil) or nil, opacity = look and look.opacity, arrows = forces,
+    colour = def.has_signals and "signal" or nil, opacity = look and look.opacity, arrows = forces,
   }), self)
   return render.picture(options, def.simulate)
 end

@@ -244,8 +244,9 @@ local LAG = 0.12           -- [seconds of film] that the camera is late
 local function scene_of(state, options, size)
   local world = state.world
   local rest, volume = of_particles.undeformed(state)
-  local scale = options.scale
+  local scale, _, red = options.scale, visuals.red(state)
   scale.floor = scale.floor or visuals.floor(options.colour, world)
+  if red and visuals.says_red(options.colour) then scale.label = "signal; red " .. red end
   return require("cq.picture").scene {
     domain = world.domain.size, volume = volume, rest = rest,
     groups = parts.groups(world), drawn = parts.drawn(world), walls = world.walls,
@@ -253,6 +254,7 @@ local function scene_of(state, options, size)
     width = size and size.width or options.width, height = size and size.height or options.height,
     samples = options.samples or options.still and 3 or 2, follow = options.follow, zoom = options.zoom,
     camera = options.camera,
+    actuation_label = red and "actuation; red " .. red,
     scale = scale, lag = LAG * options.speed, fit = options.still, trail = options.trail,
   }
 end

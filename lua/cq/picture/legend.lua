@@ -31,9 +31,9 @@ function legend.labels(scene, label)
   end
 end
 
--- Draws the colour scale of actuation, from contraction to extension, with its right end at `right`. Returns the height
--- y [pixel] at which the next legend begins.
-local function actuation(canvas, right, y)
+-- Draws the colour scale of actuation, with its right end at `right`. Returns the height y [pixel] at which the next
+-- legend begins.
+local function actuation(canvas, label, right, y)
   local wide = 90
   canvas:rectangle(right - wide, y, wide, 8, HALO)
   for i = 0, wide - 1 do
@@ -45,7 +45,7 @@ local function actuation(canvas, right, y)
     legend.write(canvas, { x = right - wide + (i - 1) * wide / 2, y = y + 21, size = 8, align = "centre", text = mark,
       colour = paint.faint })
   end
-  legend.write(canvas, { x = right - wide - 12, y = y + 8, size = 9, align = "right", text = "actuation",
+  legend.write(canvas, { x = right - wide - 12, y = y + 8, size = 9, align = "right", text = label,
     colour = paint.faint })
   return y + 36
 end
@@ -100,7 +100,7 @@ local TOP, RIGHT = 22, 20          -- [pixel] from the sides of the picture
 function legend.draw(scene, canvas, what)
   local right, y = canvas.width - RIGHT, TOP
   if what.valued then y = scene.scale:legend(canvas, right, y, legend.write)
-  elseif what.actuated then y = actuation(canvas, right, y) end
+  elseif what.actuated then y = actuation(canvas, scene.actuation_label, right, y) end
   if scene.tensions_told then y = scene.tension:legend(canvas, right, y, legend.write) end
   return what.arrows and arrow(scene, canvas, what.arrows, right, y) or y
 end

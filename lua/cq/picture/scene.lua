@@ -38,6 +38,7 @@ local tables = require "cq.base.tables"
 ---@field trail? boolean               of the particles' centre; where the camera follows it unless given
 ---@field ruler? boolean               marks along the ground
 ---@field legend? boolean              what the colours of actuation, or of values, mean
+---@field actuation_label? string      beside the colours of actuation
 ---@field scale? cq.Picture.scale.def  label, unit and range of the colours of values
 
 ---@class cq.Picture.frame.def : cq.Picture.scene.def, picture_scene.frame.def
@@ -89,6 +90,7 @@ local static = {
   trail = is.boolean { optional = true },
   ruler = is.boolean { default = true },
   legend = is.boolean { default = true },
+  actuation_label = is.string { default = "actuation" },
   scale = is.table { default = {} },
   dx = is.number { above = 0, optional = true },
 }

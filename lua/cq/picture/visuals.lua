@@ -22,18 +22,48 @@ for _, entry in ipairs(field.list) do
 end
 constants.density = field.by_name.density
 
--- The signal that each particle's actuators have, weighed, a tensor {n} of -1 to 1; nil: nothing is actuated. u:
--- signals of the control step, nil for none.
+---What red is in pictures of the signals of a state: the sign by which the weighted signals of each robot are shown, so
+---that a positive signal is red (-1 where no weight of the robot is above 0, as in a design, and else 1), and whether
+---red contracts or expands; nil where it does either, or nothing is actuated.
+---@param state cq.State
+---@return integer[] signs, "contracts"|"expands"|nil red
+function visuals.red(state)
+  local world, signs, does = state.world, {}, {}
+  local layout, dim = world.layout, world.dim
+  local arrays, weight = layout.arrays, of_particles.of(state, "actuation_weight"):data()
+  for k, robot in ipairs(world.robots) do
+    local first, last = robot.entry_first, robot.entry_first + robot.entry_count - 1
+    signs[k] = -1
+    for e = first, last do
+      if weight[e] > 0 then signs[k] = 1 end
+    end
+    for e = first, last do
+      local a = arrays.actuator[e]
+      local pull = weight[e] ~= 0 and signs[k] * layout.stress.stresses[a + 1].scale or 0
+      for d = 0, dim - 1 do
+        local along = pull * arrays.direction[a * dim * dim + d * (dim + 1)]
+        if along ~= 0 then does[along > 0 and "contracts" or "expands"] = true end
+      end
+    end
+  end
+  local red = does.contracts and "contracts" or does.expands and "expands" or nil
+  return signs, not (does.contracts and does.expands) and red or nil
+end
+
+-- The signal that each particle's actuators have, weighed, with the sign of visuals.red, a tensor {n} of -1 to 1; nil:
+-- nothing is actuated. u: signals of the control step, nil for none.
 function visuals.actuation(state, u)
   local world = state.world
   local layout = world.layout
   local stresses, arrays = layout.stress.stresses, layout.arrays
   if layout.stress.entry_count == 0 or not u then return nil end        -- cables have no particles of their own
-  local out = T.zeros { world.particle_count }
+  local out, signs = T.zeros { world.particle_count }, visuals.red(state)
   local data, signal, weight = out:data(), u:data(), of_particles.of(state, "actuation_weight"):data()
-  for e = 0, layout.stress.entry_count - 1 do
-    local p, stress = arrays.particle[e], stresses[arrays.actuator[e] + 1]
-    data[p] = data[p] + weight[e] * signal[stress.signal]
+  for k, robot in ipairs(world.robots) do
+    for e = robot.entry_first, robot.entry_first + robot.entry_count - 1 do
+      local p, stress = arrays.particle[e], stresses[arrays.actuator[e] + 1]
+      data[p] = data[p] + signs[k] * weight[e] * signal[stress.signal]
+    end
   end
   for p = 0, world.particle_count - 1 do data[p] = math.max(-1, math.min(1, data[p])) end
   return out
@@ -101,6 +131,14 @@ function visuals.floor(given, world)
   local floors = { von_mises = STRAIN * stiffness, energy_density = STRAIN ^ 2 * stiffness, speed = STRAIN * sound,
     kinetic_energy = (STRAIN * sound) ^ 2 }
   return type(by) == "string" and floors[by] or nil
+end
+
+---Are these colours, as visuals.colour takes them, signals without a label of the user's? Their legend then says what
+---red does.
+---@return boolean
+function visuals.says_red(given)
+  if type(given) == "table" and not T.is_tensor(given) then return given.by == "signal" and not given.label end
+  return given == "signal"
 end
 
 ---@class run.render.colour.def : cq.Picture.scale.def

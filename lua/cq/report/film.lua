@@ -82,6 +82,8 @@ function Film:see(state, u)
   if not self.world then
     self.world = state.world
     self.rest, self.volume = of_particles.undeformed(state)
+    local _, red = visuals.red(state)
+    self.red = red
   end
   self.times[#self.times + 1] = state.time
   self.positions[#self.times] = floats(state:positions())
@@ -206,7 +208,7 @@ end
 
 -- Compresses a channel, a number by which particles can be coloured, in 8 bits: of each frame, or of one if it never
 -- changes (`still`). Returns { label, unit, lower, upper, palette, categories, still, pieces: numbers of the page's
--- texts, signal }.
+-- texts, signal, red: "contracts" or "expands" where the legend says so }.
 local function channel_of(self, channel, lattice, by, add)
   local n, frames, scale = self.world.particle_count, channel.frames, channel.scale
   scale.floor = scale.floor or visuals.floor(channel.given, self.world)
@@ -229,7 +231,7 @@ local function channel_of(self, channel, lattice, by, add)
   for k, piece in ipairs(pieces) do pieces[k] = add(piece) end
   return { label = scale.label or ("colour %d"):format(channel.number), unit = scale.unit, lower = lower, upper = upper,
     palette = scale.palette, categories = categories, still = still, pieces = pieces,
-    signal = channel.given == "signal" or nil }
+    signal = channel.given == "signal" or nil, red = visuals.says_red(channel.given) and self.red or nil }
 end
 
 -- Adds the particles' base colours, as pictures have them, as a text to the page: all red values, then green, then

@@ -101,10 +101,11 @@ function legend() {
   };
   if (!channel) {
     for (const group of film.groups.length > 1 && film.groups.length <= 8 ? film.groups : []) mark(group.colour, group.name);
-    if (film.channels.some((c) => c.signal)) ["signal −", "signal +"].forEach((name, k) => mark(rgb(actuation[k]), name));
+    const signal = film.channels.find((c) => c.signal);
+    if (signal) ["signal −", `signal +${signal.red ? `: ${signal.red}` : ""}`].forEach((name, k) => mark(rgb(actuation[k]), name));
   } else if (channel.categories) channel.categories.forEach((name, k) => mark(rgb(categories[k % categories.length]), name));
   else {
-    box.append(channel.label + (channel.unit ? ` [${channel.unit}]  ` : "  "), brief(channel.lower));
+    box.append(channel.label + (channel.red ? `; red ${channel.red}` : "") + (channel.unit ? ` [${channel.unit}]  ` : "  "), brief(channel.lower));
     add(box, "b").style.background = `linear-gradient(90deg, ${data.palettes[channel.palette].map(rgb)})`;
     box.append(brief(channel.upper));
   }
