@@ -101,6 +101,34 @@ describe("the k-means observer", function()
     says(sentence(told, cq.Observer.kmeans { clusters = 33 }), "33 clusters are more than the 32 particles")
   end)
 
+  it("finds them in one robot or group where others are in the world", function()
+    local body, ball = scene.robot(), scene.robot()
+    local world = cq.World { cells = { 36, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 3, body:at { 0.3, 0.2 },
+      ball:at { 0.8, 0.2 } }
+    local function seen_by(fields, where)
+      fields.clusters = 4
+      local groups, numbers = cq.Observer.kmeans(fields):groups_of(where or world), {}
+      for k = 0, groups.total - 1 do numbers[k + 1] = groups.particles[k] end
+      table.sort(numbers)
+      return numbers
+    end
+    assert.equal(64, #seen_by {})
+    local own = seen_by { group = ball }
+    assert.same({ 32, 32, 63 }, { #own, own[1], own[#own] })
+    -- the same clusters as in a world of its own
+    local alone = cq.World { cells = { 36, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 3, body:at { 0.3, 0.2 } }
+    local of_one, of_all = cq.Observer.kmeans { clusters = 4, group = body }, cq.Observer.kmeans { clusters = 4 }
+    assert.is_true(of_one:observe(world:rollout({ steps = 0 }).state)
+      :equal(of_all:observe(alone:rollout({ steps = 0 }).state)))
+    -- groups that overlap, and a finer world
+    local foot = ball:group "foot"
+    assert.equal(foot.particle_count, #seen_by { group = { foot, foot } })
+    local finer = world:refined(0.8)
+    own = seen_by({ group = ball }, finer)
+    assert.same({ finer.robots[2].particle_count, finer.robots[2].first }, { #own, own[1] })
+    says(sentence(seen_by, { group = "fot" }), "cq.Observer.kmeans: no group \"fot\" (did you mean foot?)")
+  end)
+
   it("serves another world as well", function()
     local observer = cq.Observer.kmeans { clusters = 3 }
     local a, b = told(observer), told(observer)

@@ -89,6 +89,7 @@ describe("a run that was saved", function()
       robot:at { 0.3, 0.2 }, robot:at { 0.8, 0.2 } }
     local second = world.robots[2]
     for _, observer in ipairs { cq.Observer.centroid { groups = { second } },
+      cq.Observer.kmeans { clusters = 3, group = second, velocity = true },
       cq.Observer.autoencoder { window = { 8, 8 }, layers = { 2 }, latent = 3, group = second,
         center = second:group "foot" } } do
       local run = cq.Experiment { world = world, steps = 2, observer = observer,

@@ -153,29 +153,39 @@ end
 local Kmeans = setmetatable({ __name = "cq.Observer", __tostring = Observer.__tostring }, { __index = Centroid })
 Kmeans.__index = Kmeans
 
--- The number of each particle's cluster, int32_t[n], from 0, by k-means of the positions at rest. In a refined world a
--- particle has the cluster of the original world's particle that it replaces, since new clusters would have another
--- order. Errors: more clusters than particles.
+-- The number of each particle's cluster, int32_t[n], from 0, by k-means of the positions at rest; -1 for those that are
+-- not of the group. In a refined world a particle has the cluster of the original world's particle that it replaces,
+-- since new clusters would have another order. Errors: more clusters than particles.
 local function labels_of(self, world)
-  local labels = ffi.new("int32_t[?]", world.particle_count)
+  local labels = ffi.new("int32_t[?]", world.particle_count, -1)
   if world.refines then
     local before = labels_of(self, world.refines)
     for p, source in ipairs(world.sources) do labels[p - 1] = before[source - 1] end
     return labels
   end
-  local n, position = world.particle_count, world.layout.base.position
+  local all, own = world:selection(self.group, "cq.Observer.kmeans"), {}
+  for k = 0, all.total - 1 do
+    local p = all.particles[k]
+    -- groups of a list may overlap
+    if labels[p] < 0 then own[#own + 1], labels[p] = p + 1, 0 end
+  end
+  local n, position = #own, world.layout.base.position:gather(own, 1)
   if self.clusters > n then
     is.fail("cq.Observer.kmeans: %d clusters are more than the %d particles", self.clusters, n)
   end
-  engine.check(C.cq_kmeans(n, world.dim, position:data(), self.clusters, self.seed, labels), "cq.Observer.kmeans")
+  local found = ffi.new("int32_t[?]", n)
+  engine.check(C.cq_kmeans(n, world.dim, position:data(), self.clusters, self.seed, found), "cq.Observer.kmeans")
+  for k, p in ipairs(own) do labels[p - 1] = found[k - 1] end
   return labels
 end
 
--- A list of lists of the numbers of a world's particles, from 1, one for each cluster.
+-- A list of lists of the numbers of particles, from 1, one for each cluster.
 local function cluster(self, world)
   local labels, lists = labels_of(self, world), {}
   for k = 1, self.clusters do lists[k] = {} end
-  for p = 0, world.particle_count - 1 do table.insert(lists[labels[p] + 1], p + 1) end
+  for p = 0, world.particle_count - 1 do
+    if labels[p] >= 0 then table.insert(lists[labels[p] + 1], p + 1) end
+  end
   return lists
 end
 
@@ -189,13 +199,16 @@ end
 
 ---@class cq.Observer.kmeans.def : cq.Observer.quantities.def, cq.Observer.clock.def
 ---@field clusters integer         so many groups of particles that lie near each other
+---@field group? any               whose particles, as a robot, a group's name or a list of names; those of all robots unless given
 ---@field seed? integer            of the first centres
 ---@field weight? "mass"|"particle"|"volume"   of the means
 
 local kmeans = is.define("cq.Observer.kmeans", tables.merged(quantities, clock, {
-  clusters = is.integer { min = 1 }, seed = is.integer { min = 0, default = 0 }, weight = weight,
+  clusters = is.integer { min = 1 }, group = is.any { optional = true }, seed = is.integer { min = 0, default = 0 },
+  weight = weight,
 }))
----Like centroid, of clusters that k-means finds in the particles at rest.
+---Like centroid, of clusters that k-means finds in the particles at rest: those of `group`, or of all robots of the
+---world.
 ---@param fields cq.Observer.kmeans.def
 ---@return cq.Observer
 function observer.kmeans(fields)
