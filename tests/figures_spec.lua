@@ -99,6 +99,22 @@ describe("run:figures", function()
     assert.equal(before + 200 + 10, page(run, { width = 1000 }).height)
   end)
 
+  it("has a wide design, and the curve below it, where moments are far higher than the design", function()
+    local design = block_design.make(nil, block_design.robot {
+      shape = cq.Shape.box { name = "block", size = { 0.5, 0.08 }, spacing = 0.02 }, groups = {} })
+    local run = cq.Experiment { world = design.world, steps = 30, design = design,
+      objective = function(state) return state:center(design.robot)[1] end }
+    local before = page(run, { width = 1000 })
+    process.write(folder .. "/history.csv", "iteration,loss\n1,3\n2,2\n3,1\n")
+    run.folder = folder
+    local made = page(run, { width = 1000 })
+    assert.equal(before.height, made.height)
+    -- the floor under the design, up to 0.48 of the width, ends above the curve
+    assert(within(made, paint.ground, { 0.4, 0.05, 0.47, 0.35 }) > 200, "the design's panel is narrow")
+    assert(within(made, paint.ground, { 0.01, 0.4, 0.47, 0.65 }) < 100, "it goes down as far as the moments")
+    assert(within(made, paint.lines[1], { 0.05, 0.35, 0.47, 0.7 }) > 20)
+  end)
+
   it("draws what walls give, with the momentum of the body, and reads it for a binary design", function()
     local run, design = experiment { contact = true }
     local solid = design:extract(run.params.design)

@@ -140,11 +140,21 @@ local function look_of(self, def)
     categories = actuators_of(design.signals) }
 end
 
+-- The height of a panel of this width that shows the bodies of a world at rest, at most that of `size` [pixel]. In 3D
+-- all of it.
+local function design_height(world, size)
+  if world.dim == 3 then return size.height end
+  local rest = world.layout.base.position
+  local extent = (rest:max(1) - rest:min(1)):totable()
+  local share = math.max(0.5, 1.5 * extent[2] / math.max(extent[1], world.dx))
+  return math.floor(math.min(size.height, share * size.width))
+end
+
 -- A canvas of the design at its start: opacity by density, colour by actuator. look: what look_of returns; size: {
--- width, height } [pixel].
+-- width, height } [pixel], the height at most.
 local function design_panel(self, def, look, size)
   local options = render.plan(render.options("design.png", {
-    stills = { 0 }, zoom = 0.85, width = size.width, height = size.height, samples = SAMPLES,
+    stills = { 0 }, zoom = 0.85, width = size.width, height = design_height(look.world, size), samples = SAMPLES,
     colour = { by = look.by, categories = look.categories }, opacity = look.opacity,
     label = function() return "design" end,
   }), { steps = 1, world = self.world })
@@ -244,6 +254,14 @@ local function beside(page, row)
   page.height = page.height + tallest + GAP
 end
 
+-- One canvas of two that are as wide, the second at the bottom of this height [pixel].
+local function stacked(upper, lower, height)
+  local sheet = canvases.new { width = upper.width, height = height, samples = SAMPLES }
+  sheet:paste(upper, 0, 0)
+  sheet:paste(lower, 0, height - lower.height)
+  return sheet
+end
+
 -- One canvas of the page's rows of panels, from top to bottom.
 local function assemble(page, width)
   local sheet = canvases.new { width = width, height = page.height + GAP, samples = SAMPLES }
@@ -334,11 +352,22 @@ function figures.page(self, def)
   local look = (def.solid or self.design) and look_of(self, def) or nil
   local share = look and math.floor(0.34 * inner) or 0
   local stills = stills_panel(self, def, look, inner - (look and share + GAP or 0))
+  -- moments far higher than the design leave room for a wider one beside them, and for a curve below it
+  local has_room = look and design_height(look.world, { width = share, height = stills.height }) < 0.5 * stills.height
+  if has_room then
+    share = math.floor(0.48 * inner)
+    stills = stills_panel(self, def, look, inner - share - GAP)
+  end
   local first = look and design_panel(self, def, look, { width = share, height = stills.height })
+  local room = has_room and stills.height - first.height - GAP or 0
+  local is_below = room >= LOWEST
+  local found = objective_panel(self, { width = is_below and share or inner, height = is_below
+    and math.min(room, 2 * tall) or tall })
+  if is_below and found then first = stacked(first, found, stills.height) end
   beside(page, { title_panel(def.title, inner) })
   beside(page, { first or stills, first and stills })
-  local found, times = objective_panel(self, { width = inner, height = tall }), times_of(self, def)
-  if found then beside(page, { found }) end
+  local times = times_of(self, def)
+  if found and not is_below then beside(page, { found }) end
   if #times > 0 then beside(page, row_of(times, inner, tall)) end
   return assemble(page, def.width)
 end
