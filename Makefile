@@ -326,7 +326,7 @@ test: ## set up, build and run all tests
 	@$(MAKE) --no-print-directory tests
 
 # the tests alone; ONLY=name runs those files whose name holds it. Where nvcc is, the kernels are held to their budget,
-# for the GPUs that they were built for
+# of compute capability 9.0
 BUDGETED := $(if $(ONLY),,$(NVCC))
 tests:
 	@sh engine/host/setup.sh build test
