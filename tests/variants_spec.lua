@@ -263,6 +263,15 @@ describe("variants", function()
       mistake.fails("change.grid samples the bodies of the world again, and cannot do so with the robot that is given",
         function() return loss({ robot = robot:with { density = 2 }, change = { grid = 0.8 } }, made or nil) end)
     end
+    -- what the function of a level gets wrong says at which level
+    mistake.fails("got 31.25 at position 1 (level: coarsen 0.8) (variant 1 of 1)", function()
+      return loss({ change = { grid = 0.8 } }, function(level)
+        local cells = { 25 / level.coarsen, 24 }
+        local out = fields { world = cq.World { cells = cells, dx = 1 / 24, dt = 6e-3, robot:at { 0.4, 0.127 } } }
+        out.variants = level.coarsen == 1 and { { change = { grid = 0.8 } } } or nil
+        return out
+      end)
+    end)
   end)
 end)
 

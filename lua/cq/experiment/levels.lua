@@ -43,6 +43,13 @@ local function tell_unused(fine, own, level)
     text.number(dx), words.of(level.coarsen))
 end
 
+-- A new experiment of a level by the user's function, problem; its errors name the level.
+local function create(problem, level)
+  local fine, out = pcall(function() return require "cq.experiment"(levels.define(problem, level)) end)
+  if fine then return out end
+  error(type(out) == "string" and is.with_more(out, " (level: %s)", words.of(whole(level))) or out, 0)
+end
+
 ---The experiment of a level, created at the first call and kept in run.levels. Errors: a level, where the experiment
 ---was not made by a function.
 ---@param run cq.Experiment      the user's
@@ -56,7 +63,7 @@ function levels.of(run, level)
       is.fail("run:optimize: a stage with a level, %s, needs an experiment that is made by a function: cq.Experiment(function(level) ... end)",
         key)
     end
-    run.levels[key] = require "cq.experiment"(levels.define(run.problem, level))
+    run.levels[key] = create(run.problem, level)
     run.levels[key].optimizer = run.levels[key].optimizer or run.optimizer
     run.levels[key].family, run.levels[key].level = run, level
     tell_unused(run.levels[words.of(whole {})], run.levels[key], level)

@@ -101,11 +101,14 @@ end
 local function warn_of_late_pulses(run, stage)
   run = levels.of(run, stage.level)
   local pulses = run.own_design and not (run.own_ensemble or stage.variants) and run.own_design.pulses
-  local steps = pulses and math.floor((pulses.is_periodic and pulses.period or pulses.duration) / pulses.control_dt + 0.5)
-  if not steps or steps <= run.steps then return end
+  if not pulses then return end
+  local duration = pulses.is_periodic and pulses.period or pulses.duration
+  local steps = math.floor(duration / pulses.control_dt + 0.5)
+  if steps <= run.steps then return end
   message.warn("the pulses of the design %s %s, %s, and the experiment makes %d: those that come later are not trained; give %s at most %s",
     pulses.is_periodic and "have the period" or "last", text.number(steps * pulses.control_dt),
-    text.count(steps, "control step"), run.steps, pulses.is_periodic and "them a period of" or "cq.Topology a duration of",
+    text.count(steps, "control step"), run.steps,
+    pulses.is_periodic and "them a period of" or "cq.Topology a duration of",
     text.number(run.steps * pulses.control_dt))
 end
 
