@@ -264,20 +264,29 @@ describe("a stage of a plan", function()
     local messages, told = require "cq.base.message", {}
     local warn = messages.warn
     messages.warn = function(format, ...) told[#told + 1] = format:format(...) end
-    local function train(objective)
+    local function train(objective, weight)
+      told = {}
       local run = cq.Experiment(function(level)
         local def = block(level)
         def.objective = objective
         return def
       end)
-      optimize(run, cq.Plan { optimizer = adam(0.1), { name = "soft", iterations = 22 },
-        { name = "binary", iterations = 1, body = "binary" } }, "a")
+      optimize(run, cq.Plan { optimizer = adam(0.1),
+        { name = "soft", iterations = 22, options = { passive_weight = weight } },
+        { name = "binary", iterations = 1, body = "binary" } }, objective.running and "b" .. weight or "a")
+      return table.concat(told, "\n")
     end
     -- as high as it can be: dense at the top
-    train(function(state) return -state:center()[2] end)
+    local at_end = train { terminal = function(state) return -state:center()[2] end }
+    local on_the_way = { running = function(state) return -1e-3 * state:center()[2] end }
+    local running, charged = train(on_the_way, 0), train(on_the_way, 1e-6)
     messages.warn = warn
-    mistake.says(table.concat(told, "\n"), 'stage "soft": of the loss, which fell from -')
-    mistake.says(table.concat(told, "\n"), "is there without any signal")
+    mistake.says(at_end, 'stage "soft": of the loss, which fell from -')
+    mistake.says(at_end, "is there without any signal")
+    mistake.says(at_end, "as start:center(robot) in objective.terminal gives it, or let options.passive_weight = 1 of")
+    mistake.says(running, "as falling over; options.passive_weight = 1 of the stage charges this")
+    mistake.says(charged, "as falling over; a larger options.passive_weight of the stage charges this")
+    assert(not running:find("objective.terminal", 1, true))
   end)
 end)
 

@@ -349,8 +349,18 @@ end
 ---@return boolean
 function Stage:is_over() return is_over(self) or self.solver ~= nil and self.solver.verdict ~= nil end
 
+-- What a design that gains without any signal is paid for, and the remedy, by the objective and options of its stage.
+local function advice_on_rest(run, stage)
+  local objective, weight = run.objective, stage.options.passive_weight
+  local charge = weight and weight ~= 0 and "a larger options.passive_weight" or "options.passive_weight = 1"
+  if objective.running or not objective.terminal then
+    return ("the design is paid for what it does by itself, as falling over; %s of the stage charges this"):format(charge)
+  end
+  return ("the design is paid for where its particles are, and not for how they move; measure from the start of the rollout, as start:center(robot) in objective.terminal gives it, or let %s of the stage charge this"):format(charge)
+end
+
 ---Warns if a soft design has most of its gain in loss without any signal: the objective then rewards where its
----particles are, and not how they move.
+---particles are, or a motion that needs no signals, as a fall.
 ---@param first number         loss at the first iteration of the training
 function Stage:warn_of_rest(first)
   local run, best = self.run, self.run.best
@@ -363,8 +373,8 @@ function Stage:warn_of_rest(first)
   local reached = best.loss + (best.passive_cost or 0)
   local gained = first - reached
   if fine and gained > 0 and first - loss > 0.5 * gained then
-    message.warn("stage %q: of the loss, which fell from %.4g to %.4g, %.0f %% is there without any signal: the design is paid for where its particles are, and not for how they move; measure from the start of the rollout, as start:center(robot) in objective.terminal gives it",
-      self.stage.name, first, reached, 100 * math.min(1, (first - loss) / gained))
+    message.warn("stage %q: of the loss, which fell from %.4g to %.4g, %.0f %% is there without any signal: %s",
+      self.stage.name, first, reached, 100 * math.min(1, (first - loss) / gained), advice_on_rest(run, self.stage))
   end
 end
 
