@@ -301,19 +301,22 @@ local function shape_of_signals(params)
   return u:shape()
 end
 
--- Raises an error if signals of a saved run, one for each of its control steps, would be played at another pace.
-local function require_pace(self, world)
-  local dt = self.control_dt
-  if not dt or dt == world.control_dt then return end
-  is.fail("world:rollout: the signals of %s are those of control steps of %s, and the world has control steps of %s; give it dt = %s",
-    self.of, text.number(dt), text.number(world.control_dt), text.number(dt))
+---Raises an error if signals for control steps of `control_dt` [time] would be played at another pace in a world.
+---whose: names the signals.
+---@internal
+function controller.require_pace(control_dt, world, whose)
+  if control_dt == world.control_dt then return end
+  is.fail("%s are those of control steps of %s, and the world has control steps of %s; give it dt = %s", whose,
+    text.number(control_dt), text.number(world.control_dt), text.number(control_dt))
 end
 
 -- Before a rollout: makes the signals if there are none. Errors: signals of a wrong shape, for too few steps, or of a
 -- saved run with other control steps.
 function OpenLoop:check_rollout(roll)
   Controller.check_rollout(self, roll)
-  require_pace(self, roll.world)
+  if self.control_dt then
+    controller.require_pace(self.control_dt, roll.world, "world:rollout: the signals of " .. self.of)
+  end
   self.params = self.params or { u = first_signals(self) }
   local shape = shape_of_signals(self.params)
   local steps = shape[#shape - 1] * self.hold

@@ -1,5 +1,6 @@
 -- changed: an experiment in another world than its own: with other friction or gravity, for a longer time, on another
 -- ground, or with another robot. What its parameters say of particles goes to the other robot's.
+local controllers = require "cq.controller"
 local control_steps = require "cq.rollout.control_steps"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -53,10 +54,9 @@ end
 
 -- Raises an error if signals of each control step of the experiment would be played at another pace in a world.
 local function require_pace(run, world, what)
-  if world.control_dt == run.world.control_dt then return end
-  if not (run.design or run.controller and is_by_step(run.controller)) then return end
-  is.fail("%s: the signals are those of control steps of %s, and the world has control steps of %s; give it dt = %s", what,
-    text.number(run.world.control_dt), text.number(world.control_dt), text.number(run.world.control_dt))
+  if run.design or run.controller and is_by_step(run.controller) then
+    controllers.require_pace(run.world.control_dt, world, what .. ": the signals")
+  end
 end
 
 -- The number of control steps of a rollout: by steps or duration, else over the experiment's time. Errors: both; a

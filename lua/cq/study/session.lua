@@ -91,35 +91,19 @@ function Session:rerun_command(number, options)
   return (self:command("rerun", tostring(number), options):gsub("(://[^/@:%s]*):[^/@%s]*@", "%1@"))
 end
 
--- The precision and the device of a script's worlds where no option gives them, by name: the default with which the
--- script asks for the option; else that of cq.World, unless a text of the script names the field or loads a world.
-local function defaults_of(texts)
-  local out, all = { precision = "float32", device = "cpu" }, table.concat(texts, "\n")
-  for name in pairs { precision = true, device = true } do
-    local is_known, default = option.default(name)
-    if is_known then
-      out[name] = default
-    elseif all:find(name, 1, true) or all:find("load", 1, true) then
-      out[name] = nil
-    end
-  end
-  return out
-end
-
 -- Do the options differ from those of a stored definition, as in Session:changed? A seed that was not given equals the
--- study's own, and a precision or device that was not given the default. Earlier programs have not stored device,
--- precision, simd and seed: where these lack, they are not compared.
+-- study's own, and a precision or device that was not given the default with which the script asks for it. Earlier
+-- programs have not stored device, precision, simd and seed: where these lack, they are not compared.
 local function has_other_options(self, before)
   local was = tables.merged({ seed = before.seed }, before.options)
   local now = tables.merged({ seed = self.study.seed }, option.of_results())
   for _, name in ipairs { "device", "precision", "simd", "seed" } do
     if not before.all_options and before.options[name] == nil then was[name], now[name] = nil, nil end
   end
-  local texts = { read_file(self.script) }
-  for _, bytes in pairs(tables.merged(scripts.required(), scripts.sources())) do texts[#texts + 1] = bytes end
-  for name, default in pairs(defaults_of(texts)) do
-    if was[name] == nil then was[name] = default end
-    if now[name] == nil then now[name] = default end
+  for _, name in ipairs { "device", "precision" } do
+    local is_known, default = option.default(name)
+    if is_known and was[name] == nil then was[name] = default end
+    if is_known and now[name] == nil then now[name] = default end
   end
   return json.encode(was) ~= json.encode(now)
 end
