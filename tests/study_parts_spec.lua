@@ -318,13 +318,14 @@ describe("a worker of a server that failed and forgot its last second", function
   end)
 
   -- Has a worker run the study's two trials in a child that is none. answer(n, job) returns what the child says after
-  -- its n-th job, a list of messages, each read by itself. Returns the numbers of the trials that it was given.
-  local function work(answer)
-    local numbers, said, reads = {}, {}, 0
+  -- its n-th job, a list of messages, each read by itself. Returns the numbers of the trials that it was given, and
+  -- their points. more: fields of the study.
+  local function work(answer, more)
+    local numbers, points, said, reads = {}, {}, {}, 0
     local child = { signal = function() end, wait = function() return 0 end }
     function child.send(_, line)
       local job = json.decode(line)
-      numbers[#numbers + 1] = job.number
+      numbers[#numbers + 1], points[#points + 1] = job.number, job.point.x
       for _, message in ipairs(answer(#numbers, job)) do said[#said + 1] = message end
     end
     function child.dismiss() said = { "closed" } end
@@ -338,11 +339,12 @@ describe("a worker of a server that failed and forgot its last second", function
       assert.is_true(reads < 100)
       return list[1] and said[1] and { child } or {}
     end
-    local worker = runners.new { study = study { trials = 2, space = { x = cq.Space.uniform(0, 1) } }, store = store,
-      folder = folder, jobs = 1, words = {}, threads = 1, options = {}, command = function() return "" end,
-      fingerprint = function() return "" end }
+    local def = { trials = 2, space = { x = cq.Space.uniform(0, 1) } }
+    for name, value in pairs(more or {}) do def[name] = value end
+    local worker = runners.new { study = study(def), store = store, folder = folder, jobs = 1, words = {}, threads = 1,
+      options = {}, command = function() return "" end, fingerprint = function() return "" end }
     assert.equal("finished", worker:run())
-    return numbers
+    return numbers, points
   end
   local function done(n) return ('done\t{"loss": %d}'):format(n) end
   local function ended(job) return ("ended\t%d\t0\t0"):format(job.job) end
@@ -370,6 +372,25 @@ describe("a worker of a server that failed and forgot its last second", function
     end))
     assert.same({ 1, 2 }, { store:trial(1).result.loss, store:trial(2).result.loss })
     assert.same({ 1, 1 }, { store:trial(1).attempts, store:trial(2).attempts })
+  end)
+
+  it("draws points by the results that it has, and not by those that were forgotten", function()
+    local adapting, done_again = { trials = 8, sampler = "cma_es" }, false
+    store:fill(8)
+    local _, undisturbed = work(function(_, job) return { done(job.point.x), ended(job) } end, adapting)
+    store:close()
+    store = stores.open(folder .. "/again.sqlite", { create = true })
+    store:fill(8)
+    local numbers, points = work(function(n, job)
+      if n == 4 then
+        store.base:run "UPDATE trial SET state = 'waiting', attempts = 0, worker = NULL, serial = NULL WHERE number = 3"
+        store.base.reconnects, done_again = store.base.reconnects + 1, true
+      end
+      return { done(job.number == 3 and not done_again and -9 or job.point.x), ended(job) }
+    end, adapting)
+    assert.same({ 1, 2, 3, 4, 3, 5, 6, 7, 8 }, numbers)
+    table.remove(points, 5)
+    assert.same(undisturbed, points)
   end)
 end)
 
