@@ -259,6 +259,29 @@ describe("run:optimize with a plan", function()
     end
   end)
 
+  it("that has stopped at a coarse level gives the variables of its design to an experiment of a fine one", function()
+    local function problem(level)
+      local def = block(level)
+      def.design = cq.Topology { world = def.world, duration = 0.02, connected = true,
+        pulses = { interval = 2e-3 * level.coarsen } }
+      return def
+    end
+    local coarse = cq.Experiment(problem)
+    optimize(coarse, whole_plan(), "coarse", { on_iteration = function(i)
+      if i == 2 then C.cq_interrupt(1) end
+    end })
+    C.cq_interrupt(0)
+    local saved, run = cq.load(folder .. "/coarse"), cq.Experiment(problem)
+    run:load(folder .. "/coarse")
+    local wanted = run.design:transfer(problem({ coarsen = 2 }).design, saved.parameters.design)
+    for _, name in ipairs { "density", "layout", "sign", "magnitude" } do
+      assert.is_true(run.params.design[name]:equal(wanted[name]), name)
+    end
+    assert.same({ 5, 10 }, { saved.parameters.design.sign:size(1), run.params.design.sign:size(1) })
+    says(function() cq.Experiment(problem { coarsen = 1 }):load(folder .. "/coarse") end,
+      'this experiment of shape {10, 2}; that run has stopped in the stage "coarse", of the level coarsen 2: let it go')
+  end)
+
   it("holds a tournament", function()
     local function plan() return whole_plan { starts = { count = 3, keep = 1, at = { "binary", 2 } } } end
     local whole = experiment()

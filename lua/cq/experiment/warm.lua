@@ -1,6 +1,7 @@
 -- warm: the parameters of an earlier run as those of an experiment, in the same world or in another one.
 local is = require "cq.base.schema"
 local host = require "cq.host"
+local levels = require "cq.experiment.levels"
 local load = require "cq.load"
 local message = require "cq.base.message"
 local option = require "cq.option"
@@ -12,6 +13,7 @@ local signature = require "cq.run.signature"
 local stages = require "cq.experiment.stage"
 local text = require "cq.base.text"
 local transfer = require "cq.robot.transfer"
+local words = require "cq.plan.words"
 local worlds = require "cq.saved.world"
 local T = require "cq.tensor"
 local class = require "cq.tensor.class"
@@ -103,6 +105,35 @@ local function particle_axis(path, tensor, count)
   return axis and tensor.rank >= axis and tensor:size(axis) == count and axis or nil
 end
 
+-- The level of the stage in which a saved run has stopped, in words; nil: it is that of coarsen = 1, or not known.
+local function level_words(saved)
+  local said = words.of((saved.data.stage or {}).level or {})
+  return said ~= "" and said ~= "coarsen 1" and said or nil
+end
+
+-- The design's variables of a saved run that has stopped at another level of the experiment's function, by name, carried
+-- to the experiment's own level as between the stages of a plan; nil where the run is at none, or needs no carrying.
+-- given: the saved parameters by path.
+local function carried_design(run, saved, given)
+  local stage, design = saved.data.stage, run.own_design
+  if not (stage and design and run.problem) then return nil end
+  local fits = true
+  for name, own in pairs(design.params) do
+    local other = given["design." .. name]
+    if not other then return nil end
+    fits = fits and class.same_dims(own.dims, other.dims)
+  end
+  if fits then return nil end
+  local there = levels.of(run, stage.level).own_design
+  for name, own in pairs(there and there.params or {}) do
+    if not class.same_dims(own.dims, given["design." .. name].dims) then return nil end
+  end
+  if not there or there == design then return nil end
+  message.note("run:load: %s has stopped in the stage %q; its design is carried from the level %s", saved.path,
+    stage.name, words.of(stage.level))
+  return require "cq.topology.transfer"(design, there, saved.parameters.design)
+end
+
 -- A saved parameter of another shape as a tensor for this experiment's robot: each particle takes the value of the
 -- nearest particle of the earlier robot. own, other: the parameter here and there. Errors: it does not count particles.
 local function transferred(run, saved, path, own, other)
@@ -110,8 +141,11 @@ local function transferred(run, saved, path, own, other)
   local there = saved.data.robots and saved.robot
   local axis = there and particle_axis(path, own, robot.particle_count)
   if not axis or particle_axis(path, other, there.particle_count) ~= axis then
-    is.fail("run:load: %s has the parameter %s of shape %s, this experiment of shape %s", saved.path, path,
-      class.shape_text(other.dims), class.shape_text(own.dims))
+    local level = level_words(saved)
+    is.fail("run:load: %s has the parameter %s of shape %s, this experiment of shape %s%s", saved.path, path,
+      class.shape_text(other.dims), class.shape_text(own.dims), level and
+        ("; that run has stopped in the stage %q, of the level %s: let it go on to its last level with --resume first")
+        :format(saved.data.stage.name, level) or "")
   end
   return other:gather(transfer.nearest(robot, there), axis)
 end
@@ -134,6 +168,7 @@ end
 -- fits.
 local function take(run, saved)
   local given, names = T.leaves.by_path(saved.parameters)
+  for name, value in pairs(carried_design(run, saved, given) or {}) do given["design." .. name] = value end
   local own, own_names = T.leaves.by_path(run.params)
   local new, lacking, unused = {}, {}, {}
   for _, path in ipairs(own_names) do
