@@ -346,7 +346,7 @@ describe("a worker of a server that failed and forgot its last second", function
     assert.equal("finished", worker:run())
     return numbers, points
   end
-  local function done(n) return ('done\t{"loss": %d}'):format(n) end
+  local function done(loss) return ('done\t{"loss": %.17g}'):format(loss) end
   local function ended(job) return ("ended\t%d\t0\t0"):format(job.job) end
 
   -- the trial waits again, and the same child may get it before the worker has read the end of the first process

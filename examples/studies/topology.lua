@@ -2,7 +2,8 @@
 --   cqlua study run examples/studies/topology.lua --jobs 2    cqlua study plot examples/studies/topology.lua
 -- Source: Yuhn et al., 4D topology optimization (CMAME), appendix C: 0.1525, 0.347 and 1.056 m in 0.25, 0.5 and 1 s
 -- with four signals; 0.328 and 0.350 m in 0.5 s with two and eight.
--- Expect: 15 trials by the default plan, one start each: medians 0.126, 0.328 and 0.591 m; 0.285 and 0.307 m.
+-- Expect: 15 trials by the default plan, one start each: medians 0.126, 0.328 and 0.591 m in
+-- these times, 0.285 and 0.307 m with two and eight signals.
 -- Size: 1,600 particles, 15 trials of 250 to 1,000 x 10 steps. Time: 35 min of one core.
 local cq = require "cq"
 local walker = require "scenes.topology_walker"
