@@ -95,7 +95,8 @@ done
 
 # Ctrl-C: what was computed is kept
 # shellcheck disable=SC2086
-timeout -s INT 4 mpirun $root --oversubscribe -n 3 "$cqlua" train.lua --iterations 100000 --out stopped > words 2>&1 || true
+# to mpirun alone, as a terminal does: a second signal would kill the ranks before they save
+timeout --foreground -s INT 4 mpirun $root --oversubscribe -n 3 "$cqlua" train.lua --iterations 100000 --out stopped > words 2>&1 || true
 for _ in $(seq 100); do
   ! grep -q '"status": "interrupted"' stopped/manifest.json || break
   sleep 0.2
