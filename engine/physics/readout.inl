@@ -99,15 +99,14 @@ CQ_RARE Real readout_von_mises(const MaterialPoint *at, Real s[CQ_DIM][CQ_DIM], 
   return r_sqrt((real)1.5 * r_pick(sum - floor * floor, sum, sum * (real)0));
 }
 
-// Adjoint of readout_von_mises: adds grad_out's share to the gradients of F, constants, internal variables and rate.
-// Where von Mises is 0 it has a kink, and the derivative is taken as zero.
-CQ_RARE void readout_von_mises_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_out) {
-  Real s[CQ_DIM][CQ_DIM], across;
-  const Real size = readout_von_mises(at, s, &across), zero = size * (real)0;
-  const Real scale = r_pick(size, (real)1.5 * grad_out / r_pick(size, size, zero + (real)1), zero);
-  EACH(i) EACH(j) s[i][j] = scale * s[i][j];
+// Adds the gradients of F, constants, internal variables and rate to grad from those of the deviator of the Cauchy
+// stress, s and `across` as in readout_von_mises, each times `scale`.
+CQ_RARE void readout_deviator_adj(const MaterialPoint *at, MaterialPoint *grad, const Real s[CQ_DIM][CQ_DIM],
+                                  const Real across, const Real scale) {
+  Real grad_sigma[CQ_DIM][CQ_DIM];
+  EACH(i) EACH(j) grad_sigma[i][j] = scale * s[i][j];
 #if CQ_DIM == 2
-  Real p = zero;
+  Real p = scale * (real)0;
   const Real jac = mat_det(at->f), grad_across = scale * across;
   const int known = law_piola_zz(at, &p);
   if (at->law->viscous) {
@@ -122,10 +121,28 @@ CQ_RARE void readout_von_mises_adj(const MaterialPoint *at, MaterialPoint *grad,
     EACH(i) EACH(j) grad->f[i][j] -= slope * cof[i][j];
     law_piola_zz_adj(at, grad, grad_across / jac);
   } else {
-    EACH(i) s[i][i] += (real)0.5 * grad_across;
+    EACH(i) grad_sigma[i][i] += (real)0.5 * grad_across;
   }
+#else
+  (void)across;
 #endif
-  readout_cauchy_adj(at, grad, s);
+  readout_cauchy_adj(at, grad, grad_sigma);
+}
+
+// Adjoint of readout_von_mises: adds grad_out's share to the gradients of F, constants, internal variables and rate.
+// Where von Mises is 0 it has a kink, and the derivative is taken as zero; also where it is no larger than what a few
+// roundings of F would make of it, as in sand at the tip of its cone.
+CQ_RARE void readout_von_mises_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_out) {
+  Real s[CQ_DIM][CQ_DIM], across;
+  const Real size = readout_von_mises(at, s, &across), zero = size * (real)0;
+  const Real scale = r_pick(size, (real)1.5 / r_pick(size, size, zero + (real)1), zero);
+  MaterialPoint unit;
+  memset((void *)&unit, 0, sizeof unit);
+  unit.law = at->law;
+  readout_deviator_adj(at, &unit, s, across, scale);
+  const real few = sizeof(real) == 4 ? (real)2.5e-7 : (real)4e-15;
+  const Real rounding = few * few * mat_dot(unit.f, unit.f) * mat_dot(at->f, at->f);
+  readout_deviator_adj(at, grad, s, across, r_pick(size * size - rounding, scale * grad_out, zero));
 }
 
 // ---- motion: with quadratic splines the affine velocity C stands for a spread of dx^2/4 of the particle's mass ------
