@@ -7,6 +7,7 @@ local scene = require "tests.scene"
 local scratch = require "tests.scratch"
 local T = require "cq.tensor"
 local together = require "cq.experiment.together"
+local compare = require "tests.variants"
 
 local STEPS = 25
 
@@ -27,28 +28,7 @@ local function fields(more, threads)
 end
 
 local numbers = require "cq.experiment.numbers"
-
--- the loss of an experiment and all of its gradients as one list
-local function value_and_gradients(run)
-  local value, grads = T.value_and_grad(function(p)
-    local found, rolls = numbers(run, p)
-    return found.objective, rolls
-  end)(run.params)
-  local all = {}
-  for _, leaf in ipairs(T.leaves.list(grads)) do
-    for _, x in ipairs(leaf.tensor:reshape { -1 }:totable()) do all[#all + 1] = x end
-  end
-  return value, all
-end
-
-local function near(a, b, tolerance)
-  local most = 0
-  for k = 1, #a do most = math.max(most, math.abs(a[k])) end
-  assert.is_true(most > 0)
-  for k = 1, #a do
-    assert.is_true(math.abs(a[k] - b[k]) <= tolerance * most, ("%d: %.17g and %.17g"):format(k, a[k], b[k]))
-  end
-end
+local near, value_and_gradients = compare.near, compare.value_and_gradients
 
 local listed = { {}, { change = { stiffness = 0.1, strength = -0.1 } }, { friction = 0.1, change = { density = 0.1 } },
   { change = { latency = 1, place = 0.3 } }, { change = { substeps = 2 } }, { change = { grid = 0.8 } },
@@ -375,37 +355,6 @@ describe("a training over variants", function()
     end
     assert.is_true(math.abs(found.height:item() - highest) < 1e-12, found.height:item() - highest)
   end)
-
-  it("trains a design over grids, with void left out", function()
-    local design_run = cq.Experiment(function(level)
-      local c = level.coarsen
-      local block = cq.Robot { shape = cq.Shape.box { size = { 0.1, 0.1 }, spacing = 0.01 * c },
-        material = cq.Material.neo_hookean { young = 1e4, poisson = 0.3, density = 1000 },
-        actuators = cq.Actuator.isotropic { count = 2, max = 1e3 } }
-      local world = cq.World { cells = { 20 / c, 20 / c }, dx = 0.02 * c, gravity = { 0, -9.8 }, dt = 4e-3 * c,
-        substeps = 10, precision = "float64",
-        walls = cq.Boundary.box { kind = "friction", mu = 0.5, inset = 0.06 * c }, block:at { 0.1, 0.06 * c } }
-      return { world = world, duration = 0.08, design = cq.Topology { world = world, duration = 0.08 },
-        objective = { running = function(state) return -state:velocity(block)[1] end },
-        optimizer = cq.Optimizer.adam { rate = 0.02 },
-        variants = c == 1 and { {}, { change = { stiffness = 0.05 } }, { change = { grid = 0.8 } },
-          { change = { substeps = 2 } } } or nil }
-    end)
-    local value, all = value_and_gradients(design_run)
-    local sum, mean = {}, 0
-    for _, variant in ipairs(design_run.ensemble and { 1, 2, 3, 4 }) do
-      local each = design_run.ensemble.each
-      local own = { each = function() return each(nil, variant) end, count = 1, fixed = true, reduce = "mean" }
-      local before = design_run.ensemble
-      design_run.ensemble = own
-      local one, grads = value_and_gradients(design_run)
-      design_run.ensemble = before
-      mean = mean + one / 4
-      for i, g in ipairs(grads) do sum[i] = (sum[i] or 0) + g / 4 end
-    end
-    near({ mean }, { value }, 1e-12)
-    near(sum, all, 1e-9)
-  end)
 end)
 
 -- Of drawn variants those that cannot begin, alone or in a batch, are left out: loss and gradient are of the others.
@@ -437,6 +386,56 @@ describe("variants that cannot begin", function()
       assert.equal(1, run.ensemble.left_out.count)
       mistake.says(said, "of iteration 1 cannot begin and is left out, as no other so far: ")
     end
+  end)
+
+  -- as these, a simulation that fails later where that of the experiment does not
+  it("or fail by themselves alone are left out of their iteration", function()
+    local bursts = { change = { strength = 3e5 } }
+    local expected, gradients = value_and_gradients(cq.Experiment(fields { variants = { {}, fine } }))
+    for _, list in ipairs { { {}, bursts, fine }, { bursts, {}, fine, bursts }, { {}, fine, outside, bursts } } do
+      local run = drawn(list)
+      local value, found
+      local said = warnings(function() value, found = value_and_gradients(run) end)
+      near({ expected }, { value }, 1e-6)
+      near(gradients, found, 1e-5)
+      mistake.says(said, "of iteration 1 fails and is left out, as ", " so far: the simulation failed at")
+      -- the next iterations of a training go on
+      run = drawn(list)
+      warnings(function() run:optimize { iterations = 3, folder = scratch.open() .. "/run" } end)
+      scratch.close()
+      assert.equal(3, run.world.substeps)
+    end
+  end)
+
+  it("by the parameters, or of a list, are an error", function()
+    local heavy = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, gravity = { 0, -1e5 }, substeps = 3,
+      scene.robot():at { 0.4, 0.127 } }
+    local run = cq.Experiment(fields { world = heavy, variants = { count = 2, each = function() return fine end } })
+    local said = warnings(function()
+      mistake.says(mistake.of(function() return numbers(run, run.params) end), "the simulation failed at",
+        "(variant 1 of 2)")
+    end)
+    assert.equal("", said)
+    run = cq.Experiment(fields { variants = { {}, { change = { strength = 3e5 } } } })
+    mistake.says(mistake.of(function() return numbers(run, run.params) end), "the simulation failed at",
+      "(variant 2 of 2)")
+  end)
+
+  it("are an error where all fail", function()
+    local run = drawn { { change = { strength = 3e5 } } }
+    warnings(function()
+      mistake.says(mistake.of(function() return numbers(run, run.params) end), "the simulation failed at")
+    end)
+  end)
+
+  it("are an error with a loss that is not finite", function()
+    local own = cq.Experiment(fields()):rollout(cq.Experiment(fields()).params).state:center("trunk")[2]:item()
+    local run = cq.Experiment(fields { variants = { {}, { gravity = { 0, -1 } } }, objective = function(state)
+      local x = state:center("trunk")[2]
+      return x:item() == own and x or x * (0 / 0)
+    end })
+    mistake.says(mistake.of(function() return numbers(run, run.params) end),
+      "the loss is nan, which is no finite number (variant 2 of 2)")
   end)
 
   it("are an error where none is left, and in a list", function()

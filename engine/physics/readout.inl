@@ -74,14 +74,14 @@ CQ_RARE void readout_cauchy_adj(const MaterialPoint *at, MaterialPoint *grad, co
   material_kirchhoff_plain_adj(at, grad, grad_tau);
 }
 
-// (E51) Returns the von Mises stress of a particle, 0 where rounding alone leaves a deviator, and sets the deviator of
-// its Cauchy stress: s along the axes, and in 2D `across` out of the plane (0 in 3D).
-CQ_RARE Real readout_von_mises(const MaterialPoint *at, Real s[CQ_DIM][CQ_DIM], Real *across) {
+// (E51) Sets the deviator of a particle's Cauchy stress: s along the axes, and in 2D `across` out of the plane (0 in
+// 3D); returns the mean stress.
+CQ_RARE Real readout_deviator(const MaterialPoint *at, Real s[CQ_DIM][CQ_DIM], Real *across) {
   const Real jac = readout_cauchy(at, s);
-  Real trace = mat_trace(s), sum = jac * (real)0;
-  *across = sum;
+  Real trace = mat_trace(s);
+  *across = jac * (real)0;
 #if CQ_DIM == 2
-  Real p = sum;
+  Real p = *across;
   const int known = law_piola_zz(at, &p);
   *across = known ? p / jac : (real)0.5 * trace;      // where it is not known, that of an incompressible solid
   if (at->law->viscous) *across -= readout_viscous_across(known) * at->extra[0] * mat_trace(at->rate);
@@ -89,18 +89,14 @@ CQ_RARE Real readout_von_mises(const MaterialPoint *at, Real s[CQ_DIM][CQ_DIM], 
 #endif
   const Real mean = trace / (real)3;
   EACH(i) s[i][i] -= mean;
-  sum += mat_dot(s, s);
 #if CQ_DIM == 2
   *across -= mean;
-  sum += *across * *across;
 #endif
-  // a deviator that rounding alone left, as that of a fluid at rest, has no direction
-  const Real floor = (sizeof(real) == 4 ? (real)2e-6 : (real)1e-14) * mean;
-  return r_sqrt((real)1.5 * r_pick(sum - floor * floor, sum, sum * (real)0));
+  return mean;
 }
 
-// Adds the gradients of F, constants, internal variables and rate to grad from those of the deviator of the Cauchy
-// stress, s and `across` as in readout_von_mises, each times `scale`.
+// Adjoint of readout_deviator: adds to the gradients of F, constants, internal variables and rate, from those of the
+// deviator, which are `scale` times s and `across` themselves.
 CQ_RARE void readout_deviator_adj(const MaterialPoint *at, MaterialPoint *grad, const Real s[CQ_DIM][CQ_DIM],
                                   const Real across, const Real scale) {
   Real grad_sigma[CQ_DIM][CQ_DIM];
@@ -127,6 +123,16 @@ CQ_RARE void readout_deviator_adj(const MaterialPoint *at, MaterialPoint *grad, 
   (void)across;
 #endif
   readout_cauchy_adj(at, grad, grad_sigma);
+}
+
+// (E51) Returns the von Mises stress of a particle, 0 where rounding alone leaves a deviator, and sets the deviator as
+// readout_deviator does.
+CQ_RARE Real readout_von_mises(const MaterialPoint *at, Real s[CQ_DIM][CQ_DIM], Real *across) {
+  const Real mean = readout_deviator(at, s, across);
+  const Real sum = mat_dot(s, s) + *across * *across;
+  // a deviator that rounding alone left, as that of a fluid at rest, has no direction
+  const Real floor = (sizeof(real) == 4 ? (real)2e-6 : (real)1e-14) * mean;
+  return r_sqrt((real)1.5 * r_pick(sum - floor * floor, sum, sum * (real)0));
 }
 
 // Adjoint of readout_von_mises: adds grad_out's share to the gradients of F, constants, internal variables and rate.

@@ -7,12 +7,14 @@
 --
 -- Variants that share a world and its steps are the scenes of one batch, others come one after another. All are on one
 -- tape: the gradient is that of the reduced loss. A variant that a function draws and that cannot begin, as a body that
--- is put into a wall, is left out of its iteration; in a list it is an error. A variant whose steps are too long for
--- its values, where those of the experiment are not, has more substeps, and the others do not.
+-- is put into a wall, is left out of its iteration; in a list it is an error. So is one that is drawn anew for each
+-- iteration and whose simulation fails, where that of the experiment itself does not. A variant whose steps are too
+-- long for its values, where those of the experiment are not, has more substeps, and the others do not.
 local C = require("cq.base.engine").C
 local changed = require "cq.experiment.changed"
 local changes = require "cq.robustness.changes"
 local constrained = require "cq.experiment.constrained"
+local follow = require "cq.experiment.follow"
 local is = require "cq.base.schema"
 local levels = require "cq.experiment.levels"
 local message = require "cq.base.message"
@@ -239,6 +241,7 @@ end
 local function define(run, params, k, of, given)
   local steps, policies = of.steps, of.policies
   if text.is_instance(given, "cq.Experiment") then
+    if given ~= run then follow(run, given) end
     return given:rollout_def(levels.carried(run, params, given), { steps = steps }), given
   end
   local fields, seed = changed.take(given), noise_seed(run.ensemble, k, of.iteration)
@@ -335,16 +338,18 @@ end
 -- The others of `number` variants as text: "no other", or "4 are".
 local function others(number) return number == 1 and "no other" or ("%d are"):format(number) end
 
--- Counts variant k as left out of an iteration because of the error `problem`, and warns of it.
-local function leave_out(own, k, iteration, problem)
+-- Counts variant k as left out of an iteration because of the error `problem`, and warns of it. what: it "cannot
+-- begin", or "fails".
+local function leave_out(own, k, iteration, what, problem)
+  own.cause = problem
   local number = count(own, "left_out", k, iteration)
   if not number then return end
-  message.warn("variant %d of iteration %d cannot begin and is left out, as %s so far: %s", k, iteration,
-    others(number), problem:gsub("^[^:\n]+:%d+: ", ""):match "^[^\n]*")
+  message.warn("variant %d of iteration %d %s and is left out, as %s so far: %s", k, iteration, what, others(number),
+    problem:gsub("^[^:\n]+:%d+: ", ""):match "^[^\n]*")
 end
 
 -- Is this the error of a drawn variant that cannot begin? A simulation that fails later may do so by an update of the
--- parameters, which is the business of cq.experiment.recover.
+-- parameters: see is_at_fault.
 local function cannot_begin(own, problem)
   return not own.listed and is.is_failure(problem) and not recover.is_of_simulation(problem) and C.cq_interrupted() == 0
 end
@@ -357,8 +362,7 @@ local function attempt(own, k, iteration, f, ...)
     if fine then return ... end
     local problem = ...
     if not cannot_begin(own, problem) then error(problem, 0) end
-    leave_out(own, k, iteration, problem)
-    own.cause = problem
+    leave_out(own, k, iteration, "cannot begin", problem)
   end
   return finish(pcall(f, ...))
 end
@@ -384,20 +388,30 @@ local function refine(of, group, defs)
   return any
 end
 
+-- Did variants fail because of how they were drawn for this iteration alone? They did where the experiment itself is
+-- simulated to its end with these parameters; else an update of the parameters did it, which is the business of
+-- cq.experiment.recover. of: as for `rollouts`.
+local function is_at_fault(of)
+  local own, run = of.run.ensemble, of.run
+  if own.listed or own.fixed then return false end
+  if of.survives == nil then
+    T.tape.pause(function()
+      local fine, found, whole = pcall(together.rollouts, { run:rollout_def(of.params, { steps = of.steps }) })
+      if fine then whole:release() elseif not recover.is_of_simulation(found) then error(found, 0) end
+      of.survives = fine
+    end)
+  end
+  return of.survives
+end
+
 -- Simulates variants by their rollout definitions. Returns a table of rollouts by position in defs, without variants
 -- that cannot begin, and a list of the rollouts to be released: a batch is released as a whole. of: { run, params,
 -- iteration, numbers }, with the k of each variant in defs. Variants whose steps are too long get more of them. Where a
 -- batch cannot begin, each of its variants is simulated alone, to find the one at fault.
--- Errors: a simulation that fails later, with the number of its variant.
+-- Errors: a simulation that fails later, unless the draw of its variant is at fault; with the number of the variant.
 local function rollouts(of, defs)
   local own, iteration, numbers, rolls, wholes = of.run.ensemble, of.iteration, of.numbers, {}, {}
   local simulate
-  -- Simulates the i-th variant by itself into rolls[i], with its rollout added to wholes; neither where it cannot
-  -- begin.
-  local function alone(i)
-    local made, whole = of_variant(own, numbers[i], attempt, own, numbers[i], iteration, together.rollouts, { defs[i] })
-    if made then rolls[i], wholes[#wholes + 1] = made[1], whole end
-  end
   -- Simulates the variants at the places `list` of defs, those together that can be.
   local function all_of(list, is_refined)
     local members, places = {}, {}
@@ -421,19 +435,34 @@ local function rollouts(of, defs)
       return
     end
     if not is_refined and recover.is_of_courant(found) and refine(of, group, defs) then return all_of(group, true) end
+    local failed = recover.is_of_simulation(found) and (#group == 1 and 1 or unstable.scene)
+    if failed then
+      local k = numbers[group[failed]]
+      if not is_at_fault(of) then of_variant(own, k, error, found, 0) end
+      leave_out(own, k, iteration, "fails", found)
+      table.remove(group, failed)
+      if #group > 0 then simulate(group, is_refined) end
+      return
+    end
     if #group == 1 then
       of_variant(own, numbers[group[1]], attempt, own, numbers[group[1]], iteration, error, found, 0)
       return
     end
-    local failed = recover.is_of_simulation(found) and unstable.scene
-    if failed then of_variant(own, numbers[group[failed]], error, found, 0) end
     if not is.is_failure(found) or C.cq_interrupted() ~= 0 then error(found, 0) end
-    for _, at in ipairs(group) do alone(at) end
+    for _, at in ipairs(group) do simulate({ at }, is_refined) end
   end
   local all = {}
   for i = 1, #defs do all[i] = i end
   all_of(all, false)
   return rolls, wholes
+end
+
+-- The loss of a variant, a tensor of rank 0. Errors: it is not finite, and has no place among the others.
+local function finite_loss(run, roll)
+  local loss = run:loss(roll)
+  local x = loss:item()
+  if x - x ~= 0 then is.fail("cq.Experiment: the loss is %s, which is no finite number", text.number(x)) end
+  return loss
 end
 
 local Rollouts = { __name = "cq.Rollouts" }
@@ -446,7 +475,7 @@ end
 
 ---The objective and all constraints over the variants of an experiment, by name, and beside them mean and worst of the
 ---losses.
----Errors: no variant can begin.
+---Errors: no variant can begin; all of them fail; a loss that is not finite.
 ---@param run cq.Experiment      with an ensemble
 ---@param params table
 ---@param steps? integer         the experiment's unless given
@@ -467,13 +496,14 @@ function ensemble.numbers(run, params, steps)
   for i, k in ipairs(numbers) do
     local roll = rolls[i]
     if roll then
-      losses[#losses + 1] = of_variant(own, k, runs[i].loss, runs[i], roll)
+      losses[#losses + 1] = of_variant(own, k, finite_loss, runs[i], roll)
       for name, value in pairs(of_variant(own, k, constrained.values, runs[i], params, roll)) do
         constraints[name] = constraints[name] or {}
         constraints[name][#losses] = value
       end
     end
   end
+  if #losses == 0 and recover.is_of_simulation(own.cause) then error(own.cause, 0) end
   if #losses == 0 then
     is.fail("cq.Experiment: none of the %d variants of iteration %d can begin: %s", own.count, iteration,
       tostring(own.cause):gsub("^[^:\n]+:%d+: ", ""):match "^[^\n]*")

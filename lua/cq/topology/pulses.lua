@@ -136,10 +136,10 @@ function Pulses:controller(fields)
   local def = controller_spec(fields)
   require_rows(self, "pulses:controller", "magnitude", def.magnitude, require_rows(self, "pulses:controller", "sign",
     def.sign))
-  -- A given tensor as a parameter in [-1, 1].
+  -- A given tensor: a parameter, or one that depends on parameters, as it is, others as a parameter in [-1, 1].
   local function param(name)
     local t = def[name]
-    return t.trainable and t or T.param(t, { min = -1, max = 1 })
+    return (t.trainable or t.requires_grad) and t or T.param(t, { min = -1, max = 1 })
   end
   return require "cq.topology.pulse_controller"(self, { sign = param "sign", magnitude = param "magnitude" },
     def.rounding)
