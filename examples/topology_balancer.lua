@@ -11,6 +11,7 @@ local cq = require "cq"
 -- fields of the experiment, with cells of the grid larger by the factor level.coarsen
 local function balancer(level)
   local k = level.coarsen
+  local n = math.ceil(100 / k)                                    -- cells of a metre
   local dx = 0.01 * k
   local block = cq.Robot {
     shape     = cq.Shape.box { size = { 0.1, 0.4 }, spacing = dx / 2 },
@@ -19,7 +20,7 @@ local function balancer(level)
     groups    = { tip = function(_, y) return y > 0.4 - math.max(0.01, dx / 2) end },
   }
   local world = cq.World {
-    cells = { 200 / k, 100 / k }, dx = dx, gravity = { 0, -9.8 }, dt = 1e-3 * k, substeps = 10,
+    cells = { 2 * n, n }, dx = dx, gravity = { 0, -9.8 }, dt = 1e-3 * k, substeps = 10,
     walls = cq.Boundary.floor { at = 0.06, kind = "sticky", clamp = true,
       velocity = function(t) return { 1.2 * math.cos(40 * t), 0 } end },
     block:at { 0.95, 3 * dx },

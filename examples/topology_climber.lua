@@ -15,6 +15,7 @@ local transfer = cq.option("decay", false) and { decay = "auto" } or "apic"     
 -- substeps
 local function climber(level)
   local k, duration = level.coarsen, level.duration or 1
+  local n = math.ceil(100 / k)                                    -- cells of a metre
   local dx = 0.01 * k
   local block = cq.Robot {
     shape     = cq.Shape.box { size = { 0.2, 0.2 }, spacing = dx / 2 },
@@ -28,7 +29,7 @@ local function climber(level)
       separable = true }
   end
   local world = cq.World {
-    cells = { 100 / k, 100 / k }, dx = dx, gravity = { 0, -FULL }, transfer = transfer, dt = 1e-3 * k,
+    cells = { n, n }, dx = dx, gravity = { 0, -FULL }, transfer = transfer, dt = 1e-3 * k,
     substeps = level.substeps or 10,
     walls = { side("left", 0.4 - 0.1 * dx, 1), side("right", 0.6 + 0.1 * dx, -1),
       cq.Boundary.box { name = "room", kind = "sticky", separable = true, inset = 0.04 } },

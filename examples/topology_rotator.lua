@@ -13,6 +13,7 @@ local turning = require "scenes.turning"
 -- fields of the experiment, with cells of the grid larger by the factor level.coarsen; level may have substeps
 local function rotator(level)
   local k = level.coarsen
+  local n = math.ceil(100 / k)                                    -- cells of a metre
   local dx = 0.01 * k
   local block = cq.Robot {
     shape     = cq.Shape.box { size = { 0.1, 0.1, 0.1 }, spacing = dx / 2 },
@@ -20,7 +21,7 @@ local function rotator(level)
     actuators = cq.Actuator.isotropic { count = 4, max = 2e4 },
   }
   local world = cq.World {
-    cells = { 100 / k, 100 / k, 100 / k }, dx = dx, gravity = { 0, -9.8, 0 }, dt = 1e-3 * k,
+    cells = { n, n, n }, dx = dx, gravity = { 0, -9.8, 0 }, dt = 1e-3 * k,
     substeps = level.substeps or 10,
     walls = cq.Boundary.box { kind = "sticky", separable = true, inset = 3 * dx }, block:at { 0.45, 3 * dx, 0.45 },
   }
