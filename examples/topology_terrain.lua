@@ -24,12 +24,12 @@ end
 -- fields of the experiment, with cells of the grid larger by the factor level.coarsen
 local function walker(level)
   local k = level.coarsen
-  local n = math.ceil(100 / k)                                    -- cells of a metre
+  local n, steps = math.ceil(100 / k), math.ceil(500 / k)         -- cells of a metre, and control steps
   local dx = 0.01 * k
   local block = cq.Robot { shape = cq.Shape.box { size = { 0.2, 0.2 }, spacing = dx / 2 }, material = material,
     actuators = actuators }
   local world = cq.World {
-    cells = { n, n }, dx = dx, gravity = { 0, -9.8 }, dt = 1e-3 * k, substeps = 10,
+    cells = { n, n }, dx = dx, gravity = { 0, -9.8 }, dt = 0.5 / steps, substeps = 10,
     walls = { cq.Boundary.box { name = "room", kind = "sticky", separable = true, inset = 3 * dx }, hills(3 * dx) },
     block:at { 0.1, 3 * dx },
   }

@@ -11,7 +11,7 @@ local cq = require "cq"
 -- fields of the experiment, with cells of the grid larger by the factor level.coarsen
 local function walker(level)
   local k = level.coarsen
-  local n = math.ceil(100 / k)                                    -- cells of a metre
+  local n, steps = math.ceil(100 / k), math.ceil(500 / k)         -- cells of a metre, and control steps
   local dx = 0.01 * k
   local block = cq.Robot {
     shape     = cq.Shape.box { size = { 0.1, 0.1, 0.1 }, spacing = dx / 2 },
@@ -19,7 +19,7 @@ local function walker(level)
     actuators = cq.Actuator.isotropic { count = 4, max = 2e4 },
   }
   local world = cq.World {
-    cells = { n, n, n }, dx = dx, gravity = { 0, -9.8, 0 }, dt = 1e-3 * k, substeps = 10,
+    cells = { n, n, n }, dx = dx, gravity = { 0, -9.8, 0 }, dt = 0.5 / steps, substeps = 10,
     walls = cq.Boundary.box { kind = "sticky", separable = true, inset = 3 * dx }, block:at { 0.1, 3 * dx, 0.45 },
   }
   return {

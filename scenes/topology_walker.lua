@@ -10,7 +10,7 @@ local cq = require "cq"
 return function(options)
   return function(level)
     local k, duration = level.coarsen, options.duration                 -- k: 1, or as a stage says
-    local n = math.ceil(100 / k)                                        -- cells of a metre
+    local n, steps = math.ceil(100 / k), math.ceil(1000 * duration / k) -- cells of a metre, and control steps
     local dx = 0.01 * k
     local block = cq.Robot {
       shape     = cq.Shape.box { size = { 0.2, 0.2 }, spacing = dx / 2 },
@@ -18,7 +18,7 @@ return function(options)
       actuators = cq.Actuator.isotropic { count = options.signals, max = 1e4 },
     }
     local world = cq.World {
-      cells = { duration > 0.5 and 2 * n or n, n }, dx = dx, gravity = { 0, -9.8 }, dt = 1e-3 * k,
+      cells = { duration > 0.5 and 2 * n or n, n }, dx = dx, gravity = { 0, -9.8 }, dt = duration / steps,
       substeps = 10, walls = cq.Boundary.box { kind = "sticky", separable = true, inset = 3 * dx },
       block:at { 0.1, 3 * dx },
     }

@@ -57,6 +57,14 @@ describe("examples/topology_walker.lua", function()
     assert.is_truthy(process.read(folder .. "/walker_whole.stl"))
   end)
 
+  it("has a grid between those of its stages, as variants on finer ones need", function()
+    for _, k in ipairs { 0.8, 1.6 } do
+      local run = cq.Experiment(require "scenes.topology_walker" { duration = 0.5, signals = 4 } { coarsen = k })
+      assert.near(0.01 * k, run.world.dx, 1e-12)
+      assert.near(0.5, run.design.duration, 1e-12)
+    end
+  end)
+
   it("can be checked before it is run", function()
     local result = process.cqlua { "check", "examples/topology_walker.lua" }
     assert(result.code == 0, result.err)
