@@ -152,6 +152,15 @@ describe("options of a script", function()
     assert.equal("2\tauto\t2\n", result.out)
   end)
 
+  it("have a checker as their kind, and nothing else", function()
+    local result = cqlua { script(ask .. "option('n', 3, 'how many')") }
+    assert.equal(1, result.code)
+    has(result.err, 'script.lua:2: cq.option: kind must be a checker, as require("cq.base.schema").integer { min = 1 }, '
+      .. 'got "how many"')
+    result = cqlua { script(ask .. "print(option('n', 3, require('cq.base.schema').integer { min = 1 }))"), "--n", "0" }
+    has(result.err, "--n must be a whole number")
+  end)
+
   it("are read as the type of their default", function()
     local content = ask .. "print(option('n', 3), option('dry', false), option('wet', true), option('name', 'a'), "
       .. "option('goal', { 0, 0 })[2], option('other'))"

@@ -127,6 +127,10 @@ end
 ---@return any
 function option.get(name, default, kind)
   schema.argument("cq.option", "name", is.string(), name)
+  if kind ~= nil and not (type(kind) == "table" and kind.check) then
+    schema.fail("cq.option: kind must be a checker, as require(\"cq.base.schema\").integer { min = 1 }, got %s",
+      text.describe(kind))
+  end
   for _, declared in ipairs(option.declared) do
     if declared.name == name then
       if default ~= nil and defaults[name] ~= nil and default ~= defaults[name] then
