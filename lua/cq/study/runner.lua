@@ -202,7 +202,7 @@ function hear.ask(self, child, rest)
   local step, value = rest:match "^([^\t]*)\t([^\t]*)$"
   step, value = tonumber(step), tonumber(value)
   child.last.compared = value
-  local others = self.store:compare(child.claimed.number, step, value)
+  local others = self.store:compare(child.claimed, self.worker, step, value)
   child:send(self.study.pruner:ends(value, others) and "end" or "go")
 end
 

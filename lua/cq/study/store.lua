@@ -275,24 +275,29 @@ function Store:claim_again(claimed, worker, now)
     claimed.number, claimed.attempts)
 end
 
+-- Is the attempt at a claimed trial still this worker's?
+local function is_mine(self, claimed, worker)
+  return self.base:value("SELECT 1 FROM trial WHERE " .. mine, claimed.number, claimed.attempts, worker) ~= nil
+end
+
 ---Stores reported values of a trial, if the attempt is still this worker's. claimed: from claim.
 ---@param rows { [1]: string, [2]: number, [3]: number }[]     name, step, value
 function Store:report(claimed, worker, rows)
-  if not self.base:value("SELECT 1 FROM trial WHERE " .. mine, claimed.number, claimed.attempts, worker) then return end
+  if not is_mine(self, claimed, worker) then return end
   for _, row in ipairs(rows) do
     self.base:run(keep_report, claimed.number, row[1], row[2], row[3])
   end
 end
 
----Stores a trial's value at a rung (a step at which the pruner compares), and returns the values of other trials
----there.
+---Stores a trial's value at a rung (a step at which the pruner compares), if the attempt is still this worker's, and
+---returns the values of other trials there. claimed: from claim.
 ---@return number[]
-function Store:compare(number, step, value)
-  local others = {}
+function Store:compare(claimed, worker, step, value)
+  local others, number = {}, claimed.number
   for _, row in ipairs(self.base:rows("SELECT value FROM rung WHERE step = ? AND trial <> ?", step, number)) do
     others[#others + 1] = row.value == row.value and row.value or math.huge        -- NaN is worse than all
   end
-  self.base:run(keep_rung, step, number, value)
+  if is_mine(self, claimed, worker) then self.base:run(keep_rung, step, number, value) end
   return others
 end
 
