@@ -1,7 +1,6 @@
 -- robustness: what a run keeps in simulations that are a little different, each beside the same one made by hand.
 local cq = require "cq"
 local block_design = require "tests.block_design"
-local host = require "cq.host"
 local json = require "cq.base.json"
 local mistake = require "tests.sentence"
 local process = require "tests.process"
@@ -384,6 +383,96 @@ describe("cq.robustness", function()
     assert.equal(27, #found.rows)
   end)
 
+  it("counts a loss that is not finite as failed", function()
+    local function of(objective)
+      return cq.Experiment { world = run.world, steps = STEPS, controller = policy(), objective = objective }
+    end
+    local usual = way(run:evaluate().rollout.state, run:evaluate { steps = 0 }.rollout.state):item()
+    -- nan where the robot goes less far than in its own simulation
+    local found = cq.robustness(of(function(state, start)
+      local loss = way(state, start)
+      return loss:item() > 0.999 * usual and loss:item() ~= 0 and loss * (0 / 0) or loss
+    end), { draws = 8 })
+    local failed, kept = 0, {}
+    for _, list in ipairs { found.rows, found.draws } do
+      for _, r in ipairs(list) do
+        if r.problem then
+          failed = failed + 1
+          assert.equal("the loss is nan", r.problem)
+          assert.is_nil(r.loss or r.kept)
+        elseif list == found.draws then
+          kept[#kept + 1] = r.kept
+        end
+      end
+    end
+    assert.is_true(failed > 3 and #kept > 0 and #kept < 8, failed)
+    assert.equal(failed, found.failed)
+    table.sort(kept)
+    assert.equal(kept[1], found.worst)
+    assert.is_nil(tostring(found):find("nan %", 1, true), tostring(found))
+    mistake.refuses(function() cq.robustness(of(function(state, start) return way(state, start) * (0 / 0) end)) end,
+      "cq.robustness: the loss is nan")
+    mistake.refuses(function() cq.robustness(of(function(state, start) return 1 / way(state, start):abs() end)) end,
+      "cq.robustness: the loss at the start is inf")
+    local scenes = { count = 2, each = function() return {} end }
+    mistake.refuses(function()
+      cq.robustness(cq.Experiment { world = run.world, steps = STEPS, controller = policy(), scenes = scenes,
+        objective = { running = function(state) return state:center("trunk")[1] * math.huge end } })
+    end, "cq.robustness: the loss is inf")
+  end)
+
+  it("frees each batch, also where an objective errs", function()
+    local together = require "cq.experiment.together"
+    local rollouts, open = together.rollouts, 0
+    function together.rollouts(group)
+      local rolls, whole = rollouts(group)
+      open = open + 1
+      return rolls, setmetatable({ release = function()
+        open = open - 1
+        whole:release()
+      end }, { __index = whole })
+    end
+    local calls = 0
+    local fine, found = pcall(cq.robustness, cq.Experiment { world = run.world, steps = STEPS, controller = policy(),
+      objective = function(state, start)
+        calls = calls + 1
+        if calls > 2 and way(state, start):item() > 0 then error "backwards" end
+        return calls > 4 and calls < 8 and error "too late" or way(state, start)
+      end }, { draws = 1 })
+    together.rollouts = rollouts
+    assert.is_true(fine, found)
+    assert.is_true(found.failed > 0)
+    assert.equal(0, open)
+  end)
+
+  it("looks for friction and gravity in all scenes", function()
+    local function missing(each)
+      local out = {}
+      local found = cq.robustness(cq.Experiment { world = run.world, steps = STEPS, controller = policy(),
+        objective = way, scenes = { count = 2, each = each } }, { draws = 0 })
+      for _, entry in ipairs(found.missing) do out[#out + 1] = entry.name end
+      return out
+    end
+    assert.same({}, missing(function(k)
+      return { friction = 0.3 * (k - 1), gravity = { 0.3 * (k - 1), -4 * (k - 1) } }
+    end))
+    assert.same({ "friction" }, missing(function() return { friction = 0 } end))
+  end)
+
+  it("takes every seed of the program", function()
+    local found = cq.robustness(run, { draws = 2, seed = 2 ^ 53 })
+    assert.equal(0, found.failed)
+    assert.is_true(found.draws[1].loss ~= found.draws[2].loss)
+  end)
+
+  it("says of a bar that nothing of it was measured", function()
+    local bars = require "cq.robustness.bars" { draws = { { kept = 1.1 } },
+      rows = { { name = "density", kept = 0.9 }, { name = "density" }, { name = "place" } } }
+    assert.same({ { name = "density", low = 90, high = 100, failed = true, measured = true },
+      { name = "place", low = 100, high = 100, failed = true, measured = false },
+      { name = "together", low = 100, high = 100 * 1.1, failed = false, measured = true } }, bars)
+  end)
+
   it("says what is wrong", function()
     local function says(f, ...)
       local sentence = mistake.of(f)
@@ -396,163 +485,5 @@ describe("cq.robustness", function()
       return -way(s, start)
     end }
     says(function() cq.robustness(idle) end, "has gained nothing that could be kept: its loss is")
-  end)
-end)
-
-describe("cqlua robust", function()
-  local folder
-  before_each(function() folder = process.folder() end)
-  after_each(function() process.remove(folder) end)
-
-  it("measures a run by its folder, without training it again", function()
-    process.write(folder .. "/script.lua", [[
-package.path = "./?.lua;" .. package.path
-local cq, scene = require "cq", require "tests.scene"
-local run = cq.Experiment { world = scene.world(scene.robot()), steps = 10,
-  controller = cq.Controller.sines { seed = 2 },
-  objective = function(s, start) return start:center("trunk")[1] - s:center("trunk")[1] end,
-  optimizer = cq.Optimizer.adam { rate = 0.05 } }
-run:optimize { iterations = 3 }
-]])
-    assert.equal(0, process.cqlua({ folder .. "/script.lua", "--out", folder .. "/run", "--keep", "2" }).code)
-    local found = process.cqlua { "robust", folder .. "/run", "--draws", "3" }
-    assert.equal(0, found.code, found.err)
-    mistake.says(found.out, "kept of that gain")
-    mistake.says(found.out, "together   median")
-    mistake.says(found.out, "of 3 draws")
-    assert.is_nil(found.err:find("warning", 1, true), found.err)
-    assert.equal(3, #json.decode(process.read(folder .. "/run/robustness.json")).draws)
-    assert.equal(4, select(2, process.read(folder .. "/run/history.csv"):gsub("\n", "")))
-    found = process.cqlua { "robust", "runner", "--draws", "1" , "--out", folder .. "/zoo" }
-    assert.equal(0, found.code, found.err)
-    mistake.says(found.out, "0 at the start; kept of that gain")
-    mistake.says(found.out, "grid       cells x0.")
-    assert.equal("file", host.kind(folder .. "/zoo/robustness.json"))
-    found = process.cqlua { "robust", "zoo/runer" }
-    mistake.says(found.err, 'the zoo has no "runer" (did you mean runner?)')
-    found = process.cqlua { "robust", folder .. "/none" }
-    mistake.says(found.err, 'none", and there is no such folder; the zoo has biped')
-    found = process.cqlua { "robust", folder .. "/run/saved.bin" }
-    mistake.says(found.err, "saved.bin is a file, which has no objective; give the folder of a run")
-    found = process.cqlua { "robust", folder }
-    assert.equal(1, found.code)
-    mistake.says(found.err, "cqlua robust: " .. folder)
-    assert.equal(2, process.cqlua({ "robust" }).code)
-  end)
-
-  it("refuses a script that was changed and has another loss, and tells of one that has the same", function()
-    local text = [[
-package.path = "./?.lua;" .. package.path
-local cq, scene, part = require "cq", require "tests.scene", require "part"
-local run = cq.Experiment { world = scene.world(scene.robot()), steps = 10,
-  controller = cq.Controller.sines { seed = 2 }, objective = part.way, optimizer = cq.Optimizer.adam { rate = 0.05 } }
-run:optimize { iterations = 3 }
-]]
-    local part = 'return { way = function(s, start) return start:center("trunk")[1] - s:center("trunk")[1] end }\n'
-    local at, out = folder .. "/script.lua", folder .. "/run"
-    process.write(folder .. "/part.lua", part)
-    assert.equal(0, process.cqlua({ process.write(at, text), "--out", out }).code)
-    local function robust() return process.cqlua { "robust", out, "--draws", "0" } end
-    assert.equal(0, robust().code)
-    local kept = process.read(out .. "/robustness.json")
-    process.write(at, text:gsub("steps = 10", "steps = 8"))
-    local found = robust()
-    assert.equal(1, found.code)
-    mistake.says(found.err, "cqlua robust: the script was changed since the run in " .. out .. ": line 3 was ",
-      ("; the loss of its best was %.4g and is "):format(cq.load(out).result.loss), out .. "/script.lua has the text")
-    process.write(at, text)
-    process.write(folder .. "/part.lua", (part:gsub("return start", "return 3 * start")))
-    found = robust()
-    assert.equal(1, found.code)
-    mistake.says(found.err, "part.lua was changed since the run in " .. out .. ": line 1 was ")
-    process.write(folder .. "/part.lua", part)
-    process.write(at, text .. "-- a remark\n")
-    found = robust()
-    assert.equal(0, found.code, found.err)
-    mistake.says(found.err, 'line 6 was "" and is "-- a remark"; the loss of its best is the same')
-    assert.equal(kept, process.read(out .. "/robustness.json"))
-    process.write(at, text)
-    found = process.cqlua { "robust", out, "--draws", "0" }
-    assert.is_nil(found.err:find("changed", 1, true), found.err)
-  end)
-
-  it("tells that the best has another loss where the script was not changed", function()
-    process.write(folder .. "/script.lua", [[
-package.path = "./?.lua;" .. package.path
-local cq, scene = require "cq", require "tests.scene"
-local factor = tonumber(io.open((arg[0]:gsub("script.lua", "factor"))):read "*a")
-cq.Experiment { world = scene.world(scene.robot()), steps = 10, controller = cq.Controller.sines { seed = 2 },
-  objective = function(s, start) return factor * (start:center("trunk")[1] - s:center("trunk")[1]) end,
-  optimizer = cq.Optimizer.adam { rate = 0.05 } }:optimize { iterations = 3 }
-]])
-    process.write(folder .. "/factor", "1")
-    assert.equal(0, process.cqlua({ folder .. "/script.lua", "--out", folder .. "/run" }).code)
-    process.write(folder .. "/factor", "2")
-    local found = process.cqlua { "robust", folder .. "/run", "--draws", "0" }
-    assert.equal(0, found.code, found.err)
-    mistake.says(found.err, "the loss of the best of " .. folder .. "/run was ", " when its script is run again")
-  end)
-
-  it("trains no learner again, and leaves the folders of other runs where they are", function()
-    process.write(folder .. "/script.lua", [[
-package.path = "./?.lua;" .. package.path
-local cq, scene = require "cq", require "tests.scene"
-local robot = scene.robot()
-local world = scene.world(robot)
-local run = cq.Experiment { world = world, steps = 10, controller = cq.Controller.sines { seed = 2 },
-  objective = function(s, start) return start:center("trunk")[1] - s:center("trunk")[1] end,
-  optimizer = cq.Optimizer.adam { rate = 0.05 } }
-run:optimize { iterations = 2, name = "gait" }
-local env = cq.Env { world = world, scenes = 2, steps = 4, observer = cq.Observer.centroid { groups = { "trunk" } },
-  reward = function(s, _, n) return (n:center(robot) - s:center(robot)):slice(1, 1, -1):flatten() end }
-local learner = cq.Learner.ppo { env = env, steps = 32, batch = 8, minibatches = 2, hidden = { 4 }, seed = 1 }
-local history = learner:train { folder = run.folder:gsub("gait$", "learner"),
-  on_update = function() print "trains" end }
-print("updates", #history)
-cq.Run.open({ folder = run.folder:gsub("gait$", "loop"), iterations = 1 }):record { loss = 1 }
-]])
-    local made = process.cqlua { folder .. "/script.lua", "--out", folder .. "/run" }
-    assert.equal(0, made.code, made.err)
-    local before = process.read(folder .. "/run/learner/params.bin")
-    local found = process.cqlua { "robust", folder .. "/run/gait", "--draws", "1" }
-    assert.equal(0, found.code, found.err)
-    mistake.says(found.out, made.out:match "updates%s+%d+")
-    mistake.says(made.out, "trains")
-    assert.is_nil(found.out:find("trains", 1, true))
-    assert.is_nil(host.kind(folder .. "/run/loop-earlier-1"))
-    assert.equal(before, process.read(folder .. "/run/learner/params.bin"))
-    assert.is_nil(host.kind(folder .. "/run/learner-earlier-1"))
-    found = process.cqlua { "robust", folder .. "/run/learner", "--draws", "1" }
-    assert.equal(1, found.code)
-    assert.equal(before, process.read(folder .. "/run/learner/params.bin"))
-    found = process.cqlua { "resume", folder .. "/run/learner", "--set", "optimizer.rate=x0.5", "--as", folder .. "/x" }
-    mistake.says(found.err, "--set is for runs of run:optimize")
-  end)
-
-  it("measures one of several runs of a script", function()
-    process.write(folder .. "/script.lua", [[
-package.path = "./?.lua;" .. package.path
-local cq, scene = require "cq", require "tests.scene"
-for _, name in ipairs { "slow", "quick" } do
-  local run = cq.Experiment { world = scene.world(scene.robot()), steps = 10,
-    controller = cq.Controller.sines { seed = 2 },
-    objective = function(s, start) return start:center("trunk")[1] - s:center("trunk")[1] end,
-    optimizer = cq.Optimizer.adam { rate = name == "slow" and 0.01 or 0.05 } }
-  run:optimize { iterations = 3, name = name }
-end
-]])
-    assert.equal(0, process.cqlua({ folder .. "/script.lua", "--out", folder .. "/runs" }).code)
-    local loss = {}
-    for k, name in ipairs { "slow", "quick" } do
-      local found = process.cqlua { "robust", folder .. "/runs/" .. name, "--draws", "0" }
-      assert.equal(0, found.code, found.err)
-      loss[k] = json.decode(process.read(folder .. "/runs/" .. name .. "/robustness.json")).loss
-      assert.near(cq.load(folder .. "/runs/" .. name).result.loss, loss[k], 1e-12)
-    end
-    assert(loss[1] ~= loss[2])
-    os.rename(folder .. "/runs/slow", folder .. "/runs/other")
-    local found = process.cqlua { "robust", folder .. "/runs/other" }
-    assert.equal(1, found.code)
-    mistake.says(found.err, 'has the name "slow", by which its script finds it')
   end)
 end)

@@ -123,6 +123,11 @@ describe("an argument", function()
 end)
 
 describe("text", function()
+  it("takes the sentence of an error from its place and its traceback", function()
+    assert.equal("too late", text.sentence "tests/some_spec.lua:12: too late\nstack traceback:")
+    assert.equal("cq.World: dt is missing: 3", text.sentence "cq.World: dt is missing: 3")
+  end)
+
   it("counts edits, a swap as one", function()
     assert.equal(0, text.distance("abc", "abc"))
     assert.equal(1, text.distance("abc", "acb"))

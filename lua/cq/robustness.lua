@@ -37,6 +37,7 @@ local T = require "cq.tensor"
 ---@class cq.Robustness
 ---@field run cq.Experiment    that was measured
 ---@field loss number          of the run, in the simulation that it was trained in
+---@field best { loss: number, iteration: integer }?   what training found, if its best parameters were measured
 ---@field baseline number      what its gain is counted from
 ---@field baseline_of "start"|"no signals"   where that is measured
 ---@field rows cq.Robustness.row[]                       one change at a time
@@ -62,7 +63,7 @@ local function attempt(f, ...)
   local fine, found = pcall(f, ...)
   if fine then return found end
   if type(found) ~= "string" or C.cq_interrupted() ~= 0 then error(found, 0) end
-  return nil, found:gsub("^[^:\n]+:%d+: ", ""):match "^[^\n]*"
+  return nil, text.sentence(found)
 end
 
 -- The loss of a rollout as a number.
@@ -73,9 +74,21 @@ local function loss_of(run, roll) return (objectives.loss(run.objective, roll)):
 local function losses_of(runs, defs)
   local rolls, whole = together.rollouts(defs)
   local out = {}
-  for k, roll in ipairs(rolls) do out[k] = loss_of(runs[k], roll) end
+  local fine, problem = pcall(function()
+    for k, roll in ipairs(rolls) do out[k] = loss_of(runs[k], roll) end
+  end)
   whole:release()
+  if not fine then error(problem, 0) end
   return out
+end
+
+-- Sets the loss of a changed simulation `one`, or the problem by which it failed. One whose loss is not finite has
+-- failed too: nothing can be said of its gain.
+local function finish(one, loss, problem)
+  if loss and not (math.abs(loss) < math.huge) then
+    loss, problem = nil, ("%s is %s"):format(one.loss_name or "the loss", text.number(loss))
+  end
+  one.loss, one.problem = loss, problem
 end
 
 -- Evaluates a changed simulation `one` of an experiment with several scenes: the mean of their losses.
@@ -102,7 +115,7 @@ end
 ---problem by which it failed.
 ---@param run cq.Experiment
 ---@param params table
----@param list { change: table, steps: integer?, seed: integer?, loss: number?, problem: string? }[]
+---@param list { change: table, steps: integer?, seed: integer?, loss_name: string?, loss: number?, problem: string? }[]
 local function simulate(run, params, list)
   local defs, numbers, policies = {}, {}, {}
   for _, one in ipairs(list) do
@@ -112,7 +125,7 @@ local function simulate(run, params, list)
     if made then one.run, one.params, one.fields = made[1], made[2], made[3] end
     if made and one.run.scenes then
       one.fields.params = one.params
-      one.loss, one.problem = attempt(mean_of_scenes, one)
+      finish(one, attempt(mean_of_scenes, one))
     elseif made then
       one.policy = policy_of(policies, one)
       local def
@@ -127,13 +140,12 @@ local function simulate(run, params, list)
     local losses = attempt(losses_of, runs, members)
     for k, number in ipairs(group) do
       local one = numbers[number]
-      one.loss = losses and losses[k]
-      -- one of them failed: each alone tells which
-      if not losses then
+      if losses then
+        finish(one, losses[k])
+      else                          -- one of them failed: each alone tells which
         require_uninterrupted()
-        local alone
-        alone, one.problem = attempt(losses_of, { runs[k] }, { members[k] })
-        one.loss = alone and alone[1]
+        local alone, problem = attempt(losses_of, { runs[k] }, { members[k] })
+        finish(one, alone and alone[1], problem)
       end
     end
   end
@@ -166,7 +178,8 @@ local function measure(self, run, params, list, seed)
     local change, key = baseline_change(self, row.changes)
     local one = { change = row.changes, seed = row.seed or seed, row = row }
     if not baselines[key] then
-      baselines[key] = { change = change, steps = self.baseline_of == "start" and 0 or nil }
+      baselines[key] = { change = change, steps = self.baseline_of == "start" and 0 or nil,
+        loss_name = self.baseline_of == "start" and "the loss at the start" or "the loss without signals" }
       all[#all + 1] = baselines[key]
     end
     one.baseline = baselines[key]
@@ -217,7 +230,7 @@ local function draws_of(self, count, seed, list)
   local function is_there(name) return not is_missing(self, name) end
   for k = 1, count do
     local change = changes.drawn(generator, is_there)
-    local draw = { change = change, changes = change, seed = seed + k }
+    local draw = { change = change, changes = change, seed = seed % 2 ^ 32 + k }
     self.draws[k], list[#list + 1] = draw, draw
   end
 end
@@ -250,7 +263,7 @@ end
 ---  the better
 
 local spec = is.define("cq.robustness", { params = evaluate.params_kind,
-  draws = is.integer { min = 0, max = 1e6, default = 32 }, seed = is.integer { min = 0, max = 2 ^ 31, default = 0 },
+  draws = is.integer { min = 0, max = 1e6, default = 32 }, seed = is.integer { min = 0, max = 2 ^ 53, default = 0 },
   objective = is.any_of { is.table(), is.callable(), optional = true } })
 
 ---Measures how much of its gain a trained robot keeps when its stiffness (all moduli of its materials), its density,
@@ -260,15 +273,17 @@ local spec = is.define("cq.robustness", { params = evaluate.params_kind,
 ---with noise of 5 % of a full signal; with signals that come one control step late; and with all of these drawn at
 ---once, but precision. All robots of the world are changed alike. Simulations that share a world and its steps are one
 ---batch. Makes about 60 rollouts and as many of their baselines, without gradients. A change that the simulation or the
----script cannot do, as half a cell into a wall, is reported as failed and left out. Errors: a run whose loss is not
----below its baseline; a file without an objective.
+---script cannot do, as half a cell into a wall, or whose loss is not finite, is reported as failed and left out.
+---Errors: a run whose loss is not below its baseline, or is not finite; a file without an objective.
 ---@param run cq.Experiment|cq.Saved     after run:optimize or run:load; or of cq.load
 ---@param opts? cq.robustness.def
 ---@return cq.Robustness        its text is a table
 local function robustness(_, run, opts)
   is.argument("cq.robustness", "run", is.any_of { is.instance "cq.Experiment", is.instance "cq.Saved" }, run)
   local def = spec(opts or {})
+  local best = run.best
   if text.is_instance(run, "cq.Saved") then
+    best = run.result
     run = experiment_of(run, def.objective)
   elseif def.objective then
     is.fail("cq.robustness: objective is for what cq.load gives; the experiment has its own")
@@ -276,6 +291,7 @@ local function robustness(_, run, opts)
   local params = evaluate.params(run, def.params, "cq.robustness")
   local sums = (run.scenes and run:scene(1) or run).objective
   local self = setmetatable({ run = run, rows = {}, missing = {}, draws = {}, failed = 0,
+    best = def.params == "best" and best and { loss = best.loss, iteration = best.iteration } or nil,
     baseline_of = (sums.running or sums.work) and "no signals" or "start" }, Robustness)
   local nominal, list = { changes = {} }, {}
   list[1] = nominal

@@ -82,6 +82,11 @@ end
 ---A number with its noun in the singular or the plural: "1 particle", "2 particles".
 function text.count(number, noun) return ("%d %s%s"):format(number, noun, number == 1 and "" or "s") end
 
+---The first line of a caught error, without the place in the script that stands before its sentence.
+---@param problem any
+---@return string
+function text.sentence(problem) return (tostring(problem):gsub("^[^:\n]+:%d+: ", ""):match "^[^\n]*") end
+
 ---Words joined for a sentence: "a", "a and b", "a, b and c"; empty for none.
 ---@param words string[]
 ---@return string

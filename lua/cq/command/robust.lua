@@ -1,14 +1,17 @@
 -- robust: prints how much of its gain a trained robot keeps in changed simulations.
 --   cqlua robust runs/walk                   a table; robustness.json in the folder, for cqlua report
 --   cqlua robust runs/walk --draws 100
+--   cqlua robust runs/walk --seed 1          other draws; the script has the seed of its run
 --   cqlua robust biped                       a trained robot of the zoo (cqlua replay); files in runs/robust/biped
 -- The run's script is run again without training, up to its end. A changed script, by which the run's best has another
--- loss, is refused.
+-- loss, is refused, unless that loss is one of variants that are drawn for each iteration.
+local ensemble = require "cq.experiment.ensemble"
 local host = require "cq.host"
 local is = require "cq.base.schema"
 local message = require "cq.base.message"
 local option = require "cq.option"
 local scripts = require "cq.base.script"
+local T = require "cq.tensor"
 
 -- The experiment of a run's folder, made by running its script without training; nil and the exit code where the script
 -- failed. Errors: a run without a best; a script that makes no experiment of that folder.
@@ -29,8 +32,21 @@ end
 
 local SAME = 0.01      -- of the loss: by so much a run measured on another device may differ
 
+-- The loss of a run's best as its stage has it: over the variants, where there are some. nil: they were drawn for its
+-- iteration alone.
+local function loss_of_best(run)
+  if not run.ensemble then return run:evaluate().loss end
+  if not run.ensemble.fixed then return nil end
+  return T.tape.pause(function()
+    local numbers, rolls = ensemble.numbers(run, run.best.params)
+    local loss = numbers.objective:item()
+    rolls:release()
+    return loss
+  end)
+end
+
 -- Tells whether the script, run again, is still that of the run in a folder. Errors: its text was changed, and the
--- run's best has another loss by it. Losses of variants are not compared: those of the best are drawn no more.
+-- run's best has another loss by it.
 local function require_same(run, folder)
   local changes = require("cq.run.changed_script").list(folder, scripts.text())
   local words = {}
@@ -38,11 +54,11 @@ local function require_same(run, folder)
     words[k] = ("%s was changed since the run in %s: %s"):format(source.name, folder, source.line)
   end
   local said, result = table.concat(words, "; "), require "cq.load"(folder).result
-  if run.ensemble or not result then
+  local now = result and loss_of_best(run)
+  if not now then
     if said ~= "" then message.warn("%s; what is measured is the changed one", said) end
     return
   end
-  local now = run:evaluate().loss
   if math.abs(now - result.loss) <= SAME * math.max(math.abs(now), math.abs(result.loss)) then
     if said ~= "" then message.note("%s; the loss of its best is the same", said) end
   elseif said ~= "" then
@@ -75,6 +91,8 @@ return {
       scripts.misuse("robust takes the folder of one run or a name of the zoo, got %s",
         #words == 0 and "none" or table.concat(words, " "))
     end
+    local seed = option.program.seed or 0      -- of the draws
+    option.program.seed = nil
     local given = words[1]:gsub("(.)/+$", "%1")
     local name = given:match "^zoo/([^/]+)$" or given
     local run, objective, folder, code
@@ -89,7 +107,7 @@ return {
     else
       run, objective, folder = of_zoo((name:gsub("%.bin$", "")))
     end
-    local report = require("cq").robustness(run, { draws = options.draws, seed = option.program.seed or 0,
+    local report = require("cq").robustness(run, { draws = options.draws, seed = seed,
       objective = objective })
     print(report)
     message.note("%s", report:save(folder .. "/robustness.json"))

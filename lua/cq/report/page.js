@@ -141,12 +141,12 @@ function keeps(given) {
   $("#robust p").textContent = "percent of the gain over " + (given.baseline_of === "start" ? "the start" : "the body without signals");
   $("#robust pre").textContent = given.text;
   box.replaceChildren();
-  for (const { name, low: least, high: most, failed } of given.bars) {
+  for (const { name, low: least, high: most, failed, measured } of given.bars) {
     add(box, "span", name);
     const line = add(box, "div", "");
-    Object.assign(add(line, "i", "").style, { left: at(least), right: `calc(100% - ${at(most)})` });
+    if (measured !== false) Object.assign(add(line, "i", "").style, { left: at(least), right: `calc(100% - ${at(most)})` });
     add(line, "b", "").style.left = at(100);
-    add(box, "span", `${Math.round(least)} to ${Math.round(most)}${failed ? ", and failed" : ""}`);
+    add(box, "span", measured === false ? "failed" : `${Math.round(least)} to ${Math.round(most)}${failed ? ", and failed" : ""}`);
   }
 }
 

@@ -5,7 +5,8 @@
 ---@field name string
 ---@field low number           in percent, 100 or less
 ---@field high number          in percent, 100 or more
----@field failed boolean
+---@field failed boolean       did a simulation fail?
+---@field measured boolean     did one not fail? Else low and high are 100
 
 ---The bars of a report, for the page of cqlua report.
 ---@param report cq.Robustness
@@ -16,10 +17,11 @@ return function(report)
   local function take(name, kept)
     local bar = by_name[name]
     if not bar then
-      bar = { name = name, low = 100, high = 100, failed = false }
+      bar = { name = name, low = 100, high = 100, failed = false, measured = false }
       out[#out + 1], by_name[name] = bar, bar
     end
     if kept then
+      bar.measured = true
       bar.low, bar.high = math.min(bar.low, 100 * kept), math.max(bar.high, 100 * kept)
     else
       bar.failed = true

@@ -93,12 +93,13 @@ local function stronger(factor)
 end
 
 local STEPS = 2 ^ 20       -- more than a rollout has, so that each step of each seed has numbers of its own
+local SEEDS = 2 ^ 32       -- seeds of noise: with the step in it, one must stay a whole number below 2^53
 
 -- A function that adds normal noise of this standard deviation to signals. It draws by seed and control step, so that
 -- the reverse pass, which calls it again, gets the same numbers.
 local function noisy(deviation, seed)
   return function(signals, _, step)
-    return signals + random { seed = seed * STEPS + step }:normal(signals:shape(), { deviation = deviation })
+    return signals + random { seed = seed % SEEDS * STEPS + step }:normal(signals:shape(), { deviation = deviation })
   end
 end
 
@@ -193,17 +194,25 @@ function changes.of(run, params, change, seed, fields)
   return run, params, fields
 end
 
--- Does an experiment have gravity or friction other than 0? With several scenes, its first.
-local function has(run, name)
-  local scene = run.scenes and run:scene(1) or run
+-- Does an experiment of one scene have gravity or friction other than 0?
+local function scene_has(scene, name)
   local value
   for _, fields in ipairs { scene.given, scene.of_scene or {}, scene.params.world or {} } do
     if fields[name] ~= nil then value = fields[name] end
   end
-  if value == nil then value = own_value(changed.world(run, {}), name) end
+  if value == nil then value = own_value(changed.world(scene, {}), name) end
   if value == nil then return false end
   if text.is_callable(value) and not T.is_tensor(value) then return true end
   return T.as_tensor(value, "cq.robustness"):abs():max():item() > 0
+end
+
+-- Does an experiment have gravity or friction other than 0, in one of its scenes at least?
+local function has(run, name)
+  if not run.scenes then return scene_has(run, name) end
+  for k = 1, run.scenes.count do
+    if scene_has(run:scene(k), name) then return true end
+  end
+  return false
 end
 
 -- A sentence why noise and latency do not apply; nil if the robot has a controller or a design.
