@@ -304,6 +304,13 @@ describe("cqlua report", function()
     local bars = runs[1].robustness.bars
     assert.equal("together", bars[#bars].name)
     for k = 2, #bars - 1 do assert.is_true(bars[k].high - bars[k].low <= bars[k - 1].high - bars[k - 1].low) end
+    train("two", 20)
+    process.write(folder .. "/two/robustness.json", process.read(folder .. "/one/robustness.json"))
+    local later = folder .. "/later.html"
+    told = process.cqlua { "report", folder .. "/two", "--out", later, "--frames", "2" }
+    assert.matches("two/robustness.json is left out: it is of earlier parameters, with loss %S+ at iteration %d, and "
+      .. "the best have now %S+ at %d;", told.err)
+    assert.is_nil(json.decode((process.read(later):match 'id="data">([^<]*)<')).runs[1].robustness)
     process.write(folder .. "/two/robustness.json", "{")
     assert.equal(0, process.cqlua({ "report", folder .. "/two", "--frames", "2" }).code)
     if not browser.is_there then return pending(NONE) end

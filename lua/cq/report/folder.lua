@@ -9,6 +9,7 @@ local manifests = require "cq.run.manifest"
 local message = require "cq.base.message"
 local read_file = require "cq.base.read_file"
 local Run = require "cq.run"
+local text = require "cq.base.text"
 local T = require "cq.tensor"
 
 local folder = {}
@@ -41,13 +42,33 @@ function folder.facts(manifest, result)
   return out
 end
 
----The report that cqlua robust has left in the folder of a run, robustness.json; nil: none, or a damaged one. Its gains
----are over the start, or the body without signals: baseline_of is "start" or "no signals".
+-- The cq.Saved that cq.load reads in a run's folder; or nil and a sentence why there is none. Errors: a newer program
+-- has written it, unless takes_newer.
+local function result_of(path, takes_newer)
+  local fine, saved = pcall(loads, path)
+  if fine then return saved end
+  local is_newer = type(saved) == "string" and saved:find("version", 1, true) and saved:find("newer program", 1, true)
+  if is_newer and not takes_newer then error(saved, 0) end
+  return nil, (tostring(saved):gsub("^[^:]*:%d+: ", ""))
+end
+
+---The report that cqlua robust has left in the folder of a run, robustness.json; nil: none, a damaged one, or one of
+---parameters that are the best no more, which is noted. Its gains are over the start, or the body without signals:
+---baseline_of is "start" or "no signals".
 ---@param path string
+---@param saved? cq.Saved     of the folder, if it was read already
 ---@return { text: string, bars: table[], baseline_of: string }?
-function folder.robustness(path)
+function folder.robustness(path, saved)
   local fine, found = pcall(json.decode, read_file(path .. "/robustness.json") or "")
   if not fine or type(found) ~= "table" or type(found.bars) ~= "table" then return nil end
+  local measured = type(found.best) == "table" and found.best
+  local best = measured and (saved or result_of(path, true) or {}).result
+  if best and (measured.loss ~= best.loss or measured.iteration ~= best.iteration) then
+    message.note("%s/robustness.json is left out: it is of earlier parameters, with loss %s at iteration %s, and the best have now %s at %s; cqlua robust measures them",
+      path, text.describe(measured.loss), text.describe(measured.iteration), text.describe(best.loss),
+      text.describe(best.iteration))
+    return nil
+  end
   return { text = found.text, bars = found.bars, baseline_of = found.baseline_of }
 end
 
@@ -120,16 +141,6 @@ function folder.film(saved, def, page)
   return film:finish(roll, function(content) return page:add(content) end)
 end
 
--- The cq.Saved that cq.load reads in a run's folder; or nil and a sentence why there is none. Errors: a newer program
--- has written it, unless takes_newer.
-local function result_of(path, takes_newer)
-  local fine, saved = pcall(loads, path)
-  if fine then return saved end
-  local is_newer = type(saved) == "string" and saved:find("version", 1, true) and saved:find("newer program", 1, true)
-  if is_newer and not takes_newer then error(saved, 0) end
-  return nil, (tostring(saved):gsub("^[^:]*:%d+: ", ""))
-end
-
 -- The film of a run's body for the page; or nil and a sentence, if the saved file does not suffice to simulate it.
 local function film_of(saved, def, page)
   local fine, film = pcall(folder.film, saved, def, page)
@@ -169,7 +180,7 @@ function folder.read(path, def, page, with_body)
   local history = path .. "/history.csv"
   if not saved and not host.kind(history) then is.fail("%s is no run: %s", path, why) end
   local run = { name = path:match "([^/]+)$":gsub("%.bin$", ""), folder = path, curves = {},
-    script = read_file(path .. "/script.lua"), robustness = folder.robustness(path),
+    script = read_file(path .. "/script.lua"), robustness = folder.robustness(path, saved),
     facts = folder.facts(manifest or {}, saved and saved.result) }
   local loss
   if host.kind(history) then loss, run.curves = curves_of(path, run.name, saved) end
