@@ -272,8 +272,10 @@ local spec = is.define("cq.robustness", { params = evaluate.params_kind,
 ---resampled (by the experiment's function of a level, if it has one); moved by half a cell; in the other precision;
 ---with noise of 5 % of a full signal; with signals that come one control step late; and with all of these drawn at
 ---once, but precision. All robots of the world are changed alike. Simulations that share a world and its steps are one
----batch. Makes about 60 rollouts and as many of their baselines, without gradients. A change that the simulation or the
----script cannot do, as half a cell into a wall, or whose loss is not finite, is reported as failed and left out.
+---batch. Makes about 60 rollouts and as many of their baselines, without gradients. A change that the run has nothing
+---for, such as friction without walls or a finer grid for a body that cannot be sampled again, is not measured, with a
+---reason. A change that the simulation cannot do, as half a cell into a wall, or whose loss is not finite, is reported
+---as failed and left out.
 ---Errors: a run whose loss is not below its baseline, or is not finite; a file without an objective.
 ---@param run cq.Experiment|cq.Saved     after run:optimize or run:load; or of cq.load
 ---@param opts? cq.robustness.def

@@ -345,7 +345,7 @@ local function leave_out(own, k, iteration, what, problem)
   local number = count(own, "left_out", k, iteration)
   if not number then return end
   message.warn("variant %d of iteration %d %s and is left out, as %s so far: %s", k, iteration, what, others(number),
-    problem:gsub("^[^:\n]+:%d+: ", ""):match "^[^\n]*")
+    text.sentence(problem))
 end
 
 -- Is this the error of a drawn variant that cannot begin? A simulation that fails later may do so by an update of the
@@ -506,7 +506,7 @@ function ensemble.numbers(run, params, steps)
   if #losses == 0 and recover.is_of_simulation(own.cause) then error(own.cause, 0) end
   if #losses == 0 then
     is.fail("cq.Experiment: none of the %d variants of iteration %d can begin: %s", own.count, iteration,
-      tostring(own.cause):gsub("^[^:\n]+:%d+: ", ""):match "^[^\n]*")
+      text.sentence(own.cause))
   end
   for _, c in ipairs(run.constraints) do found[c.name] = reduced_constraint(c, constraints[c.name], own.reduce) end
   found.objective = weighted(losses, weights_of(own.reduce, losses))

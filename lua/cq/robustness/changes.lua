@@ -220,6 +220,15 @@ local function without_policy(run)
   return not (run.controller or run.design) and "the robot has no controller" or nil
 end
 
+local FINER = 0.8          -- cells of the finer grid, as a share of the size of the run's
+
+-- A sentence why the bodies cannot be sampled on a finer grid; nil if they can.
+local function without_grid(run)
+  if run.design and not levels.is_function(run) then return "the experiment has a design and is no function of a level" end
+  local fine, problem = pcall(T.tape.pause, on_grid, run, run.params, FINER, {})
+  return not fine and text.sentence(problem) or nil
+end
+
 local five_and_ten = { -0.1, -0.05, 0.05, 0.1 }
 
 ---What is changed: `sizes` one by one, `draw` in all draws together, from the least to the largest; `missing` says why
@@ -252,11 +261,9 @@ relative("gravity", function(run) return not has(run, "gravity") and "there is n
 add { name = "substeps", sizes = { 2, 4 }, allowed = is.integer { min = 1, max = 1024 },
   says = function(size) return "x" .. size end,
   draw = function(u) return ({ 1, 2, 4 })[1 + math.floor(3 * u)] end }
-add { name = "grid", sizes = { 0.8 }, allowed = is.number { above = 0 },
+add { name = "grid", sizes = { FINER }, allowed = is.number { above = 0 },
   says = function(size) return ("cells x%g"):format(size) end,
-  missing = function(run)
-    return run.design and not levels.is_function(run) and "the experiment has a design and is no function of a level" or nil
-  end, draw = function(u) return u < 0.5 and 0.8 or nil end }
+  missing = without_grid, draw = function(u) return u < 0.5 and FINER or nil end }
 add { name = "place", sizes = { 0.5 }, allowed = is.number(),
   says = function(size) return ("%g cells"):format(size) end,
   draw = function(u) return u - 0.5 end }
