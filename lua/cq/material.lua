@@ -478,7 +478,8 @@ end
 ---Viscoelastic: Maxwell branches beside a hyperelastic material (Simo 1987). Fast motion meets a shear modulus of (1 +
 ---sum of modulus) times the base's; each branch relaxes as modulus exp(-t / time); volume changes stay elastic; in
 ---2D those of the plane's area, so that branches are not of plane strain. Its constants are those of the base, and
----branch_modulus_1, relaxation_time_1 and so on. A viscosity is the base's.
+---branch_modulus_1, relaxation_time_1 and so on. A viscosity is the base's. A body that begins with a deformation is
+---taken for deformed in its first step: its stress and energy have the branches' share from then on, not at the start.
 ---@type fun(fields: cq.Material.viscoelastic.def): cq.Material
 function material.viscoelastic(fields)
   local given = viscoelastic(fields)
