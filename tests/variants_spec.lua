@@ -421,6 +421,14 @@ describe("variants that cannot begin", function()
       "(variant 2 of 2)")
   end)
 
+  it("since memory is short are an error", function()
+    local run = cq.Experiment(fields { memory = "1 KiB", variants = { count = 2, each = function() return fine end } })
+    local said = warnings(function()
+      mistake.says(mistake.of(function() value_and_gradients(run) end), "the memo needs at least", "(variant 1 of 2)")
+    end)
+    assert.equal("", said)
+  end)
+
   it("are an error where all fail", function()
     local run = drawn { { change = { strength = 3e5 } } }
     warnings(function()

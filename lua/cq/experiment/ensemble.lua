@@ -351,7 +351,8 @@ end
 -- Is this the error of a drawn variant that cannot begin? A simulation that fails later may do so by an update of the
 -- parameters: see is_at_fault.
 local function cannot_begin(own, problem)
-  return not own.listed and is.is_failure(problem) and not recover.is_of_simulation(problem) and C.cq_interrupted() == 0
+  return not own.listed and is.is_failure(problem) and not recover.is_of_simulation(problem)
+    and not recover.is_of_memory(problem) and C.cq_interrupted() == 0
 end
 
 -- Returns f(...), or nothing if a drawn variant k cannot begin, which is then left out of the iteration.

@@ -25,6 +25,14 @@ function recover.is_of_simulation(problem)
     or recover.is_of_courant(problem)
 end
 
+---Is it the error of a machine whose memory is full, and not of what is simulated, as of particles that are everywhere?
+---@param problem any      of an error
+---@return boolean
+function recover.is_of_memory(problem)
+  return type(problem) == "string" and not problem:find("are possible", 1, true)
+    and (problem:find("out of memory", 1, true) or problem:find("the memo needs at least", 1, true)) ~= nil
+end
+
 -- Copies values into the parameters' tensors. values: nested as params.
 local function set(params, values)
   local found = T.leaves.pair(params, values)
