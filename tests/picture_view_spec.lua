@@ -4,6 +4,7 @@ local cq = require "cq"
 local host = require "cq.host"
 local pixels = require "tests.pixels"
 local process = require "tests.process"
+local message = require "cq.base.message"
 local Picture = require "cq.picture"
 local image = require "cq.base.image"
 local T = cq.tensor
@@ -295,6 +296,55 @@ describe("the colours of signals", function()
       roll:render(folder .. "/signal.png", { width = 400, colour = { by = "signal", label = "pull" } })
       assert(written.pull, what)
     end
+  end)
+
+  -- a rollout of a body that a pressure at a signal of 0.8 pushes: in a cavity, on one side, or cables pull
+  local function driven(actuator, hollow)
+    local shape = cq.Shape.box { name = "all", size = { 0.4, 0.4 }, spacing = 0.025 }
+    shape = shape:group("top", function(_, y) return y > 0.375 end)
+    if hollow then shape = shape - cq.Shape.box { at = { 0.15, 0.15 }, size = { 0.1, 0.1 } } end
+    local world = cq.World { cells = { 20, 16 }, dx = 0.05, dt = 1e-2, substeps = 4, cq.Robot { shape = shape,
+      material = cq.Material.neo_hookean { young = 100, poisson = 0.3 }, actuators = actuator }:at { 0.3, 0.2 } }
+    return world:rollout { steps = 2, controller = function() return { 0.8 } end }
+  end
+
+  it("have red for the walls of a chamber under pressure, and for an open surface", function()
+    local open = { particles = "top", area = 0.025, normal = { 0, 1 } }
+    local function push(surface) return cq.Actuator.follower_pressure { surface = surface, max = 1 } end
+    for what, case in pairs {
+      chamber = { driven(push { inside = { 0.2, 0.2 } }, true), "expands" }, open = { driven(push(open)) },
+    } do
+      local roll, does = case[1], case[2]
+      local _, said = visuals.red(roll.state)
+      assert.equal(does, said, what)
+      local signal, near = visuals.actuation(roll.state, roll.signals[2]), roll.state:positions()
+      local followers = 0
+      for p = 1, signal.count do
+        local value = signal:get(p)
+        assert(value == 0 or math.abs(value - 0.8) < 1e-6, what)
+        if value > 0 then
+          followers = followers + 1
+          local x, y = near:get(p, 1) - 0.5, near:get(p, 2) - 0.4
+          assert(what == "open" and y > 0.17 or math.max(math.abs(x), math.abs(y)) < 0.12, what)
+        end
+      end
+      assert(what == "open" and followers == 16 or followers >= 20 and followers <= 64, what .. " " .. followers)
+      roll:render(folder .. "/signal.png", { width = 400, colour = "signal" })
+      assert(written[does and "signal; red " .. does or "signal"], what)
+    end
+  end)
+
+  it("are left out, with a note, where cables alone move a body", function()
+    local cable = cq.Actuator.cable { path = { { 0.05, 0.2 }, { 0.35, 0.2 } }, stiffness = 10 }
+    local note, told = message.note, {}
+    message.note = function(format, ...) told[#told + 1] = format:format(...) end
+    local roll = driven(cable)
+    local fine, problem = pcall(roll.render, roll, folder .. "/signal.png",
+      { width = 400, colour = "signal" })
+    message.note = note
+    assert(fine, problem)
+    assert.equal("rollout:render: no particle of this world follows a signal; colours are those of groups", told[1])
+    assert(not written.signal and written["tension of cables"])
   end)
 
   it("paint a design that expands red", function()

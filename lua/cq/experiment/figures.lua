@@ -8,6 +8,7 @@ local plot = require "cq.plot"
 local raster = require "cq.picture.raster"
 local evaluate = require "cq.experiment.evaluate"
 local render = require "cq.experiment.render"
+local visuals = require "cq.picture.visuals"
 
 local figures = {}
 
@@ -177,7 +178,7 @@ local function stills_panel(self, def, look, width)
     colour = paint.force } or nil
   local options = render.plan(render.options("stills.png", {
     stills = times, layout = #times > 1 and "apart" or "auto", width = width, samples = SAMPLES,
-    colour = def.has_signals and "signal" or nil, opacity = look and look.opacity, arrows = forces,
+    colour = visuals.has_followers(def.world) and "signal" or nil, opacity = look and look.opacity, arrows = forces,
   }), self)
   return render.picture(options, def.simulate)
 end

@@ -147,13 +147,21 @@ local function is_open(options, world)
   return coloured or options.read_arrows ~= nil or #world.layout.cable.list > 0
 end
 
+-- Leaves the colours of signals out, and says so, in a world in which no particle follows one: all would be of 0.
+local function leave_out_idle_signals(options, world)
+  if not visuals.is_signal(options.colour) or visuals.has_followers(world) then return end
+  message.note("%s: no particle of this world follows a signal; colours are those of groups", options.what)
+  options.colour, options.read_colour, options.scale = nil, nil, {}
+end
+
 ---Completes drawing options before any simulation: still_steps, the control steps of stills, and `open`, whether a
----first rollout must find the scales of a film.
+---first rollout must find the scales of a film; colour is removed where it is "signal" and no particle follows one.
 ---Errors: stills beyond the end, or two in one control step.
 ---@param options table           from render.options
 ---@param run { steps: integer, world: cq.World }   what will be simulated
 ---@return table options
 function render.plan(options, run)
+  leave_out_idle_signals(options, run.world)
   options.still_steps = options.stills and steps_of_stills(options.stills, run, options.what)
   options.open = is_open(options, run.world)
   return options

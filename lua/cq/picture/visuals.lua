@@ -46,23 +46,43 @@ function visuals.red(state)
       end
     end
   end
+  for _, entry in ipairs(layout.surface.list) do
+    does.expands = true
+    does.contracts = does.contracts or not entry.surface.chamber       -- an open surface gives way, inwards or outwards
+  end
   local red = does.contracts and "contracts" or does.expands and "expands" or nil
   return signs, not (does.contracts and does.expands) and red or nil
 end
 
--- The signal that each particle's actuators have, weighed, with the sign of visuals.red, a tensor {n} of -1 to 1; nil:
--- nothing is actuated. u: signals of the control step, nil for none.
+---Do any particles of a world follow a signal, by their stress or as the walls of a pressure? Cables and forces of the
+---user's have no particles of their own.
+---@param world cq.World
+---@return boolean
+function visuals.has_followers(world)
+  return world.layout.stress.entry_count > 0 or #world.layout.surface.list > 0
+end
+
+-- The signal that each particle's actuators have, weighed, with the sign of visuals.red, a tensor {n} of -1 to 1; the
+-- particles at the walls of a pressure have its signal, the strongest where there are several. nil: no particle follows
+-- a signal. u: signals of the control step, nil for none.
 function visuals.actuation(state, u)
   local world = state.world
   local layout = world.layout
   local stresses, arrays = layout.stress.stresses, layout.arrays
-  if layout.stress.entry_count == 0 or not u then return nil end        -- cables have no particles of their own
+  if not visuals.has_followers(world) or not u then return nil end
   local out, signs = T.zeros { world.particle_count }, visuals.red(state)
   local data, signal, weight = out:data(), u:data(), of_particles.of(state, "actuation_weight"):data()
   for k, robot in ipairs(world.robots) do
     for e = robot.entry_first, robot.entry_first + robot.entry_count - 1 do
       local p, stress = arrays.particle[e], stresses[arrays.actuator[e] + 1]
       data[p] = data[p] + signs[k] * weight[e] * signal[stress.signal]
+    end
+  end
+  for _, entry in ipairs(layout.surface.list) do
+    local own = signal[stresses[entry.actuator + 1].signal]
+    for _, k in ipairs(entry.surface.index) do
+      local p = entry.robot.first + k
+      if math.abs(own) > math.abs(data[p]) then data[p] = own end
     end
   end
   for p = 0, world.particle_count - 1 do data[p] = math.max(-1, math.min(1, data[p])) end
@@ -133,12 +153,18 @@ function visuals.floor(given, world)
   return type(by) == "string" and floors[by] or nil
 end
 
+---Are these colours, as visuals.colour takes them, signals?
+---@return boolean
+function visuals.is_signal(given)
+  if type(given) == "table" and not T.is_tensor(given) then given = given.by end
+  return given == "signal"
+end
+
 ---Are these colours, as visuals.colour takes them, signals without a label of the user's? Their legend then says what
 ---red does.
 ---@return boolean
 function visuals.says_red(given)
-  if type(given) == "table" and not T.is_tensor(given) then return given.by == "signal" and not given.label end
-  return given == "signal"
+  return visuals.is_signal(given) and not (type(given) == "table" and given.label)
 end
 
 ---@class run.render.colour.def : cq.Picture.scale.def
