@@ -47,6 +47,16 @@ describe("a plot", function()
     end
   end)
 
+  it("tells a number that is missing", function()
+    for _, case in ipairs {
+      { { y = { 0, 2.7, nil, 12 } }, "cq.Plot: series[1].y[3] is missing; nan (0 / 0) leaves a gap" },
+      { { y = { [2] = 1 } }, "series[1].y[1] is missing" }, { { y = { 1, [3] = 2 } }, "series[1].y[2] is missing" },
+      { { x = { 0, 5, nil, 15 }, y = { 0, 1, 2, 3 } }, "series[1].x[3] is missing" },
+    } do
+      fails(case[2], function() Plot { series = { case[1] } } end)
+    end
+  end)
+
   it("has as many lines of names as there is room beside each other for", function()
     local methods = getmetatable(Plot { series = { { y = { 1, 2 } } } }).__index
     local text, series, seen = methods.text, {}, {}

@@ -192,12 +192,14 @@ end
 
 -- ---- writing --------------------------------------------------------------------------------------------------------
 
--- Checks the columns that csv.save got: returns their heads, a list of cells, and their lists of numbers. Errors: a
--- name that is empty, repeated or not one line; lists that are not all as long as the first, or not finite.
+-- Checks the columns that csv.save got: returns their heads, a list of cells, and their lists of numbers. Errors: a nil
+-- between columns; a name that is empty, repeated or not one line; lists that are not all as long as the first, or not
+-- finite.
 local function checked(columns)
   if type(columns) ~= "table" or getmetatable(columns) or #columns == 0 then
     is.fail("cq.csv.save: columns must be a list, as { { \"time [s]\", times } }, got %s", text.describe(columns))
   end
+  is.require_list(columns, "cq.csv.save: columns")
   local heads, lists, taken = {}, {}, {}
   for k, column in ipairs(columns) do
     if type(column) ~= "table" or getmetatable(column) or type(column[1]) ~= "string" or column[1] == "" then

@@ -54,14 +54,16 @@ local series_spec = is.define("cq.Plot series", {
   y = numbers(), x = numbers(true), lower = numbers(true), upper = numbers(true),
 })
 
--- A list of numbers from a user's list or vector; NaN stays, a gap in the curve. Errors: an entry that is no number;
--- what: its name.
+-- A list of numbers from a user's list or vector; NaN stays, a gap in the curve. Errors: an entry that is missing or no
+-- number; what: its name.
 local function list_of(value, what)
   if text.is_instance(value, "cq.Tensor") then
     if value.rank ~= 1 then is.fail("cq.Plot: %s must be a vector, got a tensor of rank %d", what, value.rank) end
     return value:totable()
   end
-  for i, x in ipairs(value) do
+  for i = 1, table.maxn(value) do
+    local x = value[i]
+    if x == nil then is.fail("cq.Plot: %s[%d] is missing; nan (0 / 0) leaves a gap", what, i) end
     if type(x) ~= "number" then
       is.fail("cq.Plot: %s must be numbers, got %s at position %d", what, text.describe(x), i)
     end
