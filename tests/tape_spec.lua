@@ -389,6 +389,28 @@ describe("check_gradient", function()
     assert(not fine and problem == "beyond a bound", problem)
   end)
 
+  it("takes no more directions than could be made", function()
+    local fine, problem = pcall(T.check_gradient, function(q) return q:sum() end, T.param { 1 }, { directions = 1e300 })
+    assert(not fine and problem:find("directions must be a whole number at least 1 and at most 100000", 1, true), problem)
+  end)
+
+  it("ends at Ctrl-C, also in an objective without a rollout", function()
+    local engine = require "cq.base.engine"
+    -- in the first gradient, where the noise is measured, and at a step
+    for _, last in ipairs { 1, 2, 5, 12, 13 } do
+      local calls, p = 0, T.param { 1, 0.3 }
+      local fine, problem = pcall(T.check_gradient, function(q)
+        calls = calls + 1
+        if calls == last then engine.C.cq_interrupt(1) end
+        return (q:sin() * q):sum()
+      end, p)
+      engine.C.cq_interrupt(0)
+      assert(not fine and problem:find("cq.check_gradient: interrupted before all directions were checked$"), problem)
+      assert.equal(last, calls)
+      assert.same({ 1, 0.3 }, p:totable())
+    end
+  end)
+
   describe("in float32", function()
     local world = scene.world(scene.robot(), { precision = "float32" })
     local function center(p)

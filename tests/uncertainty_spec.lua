@@ -166,6 +166,19 @@ describe("cq.uncertainty", function()
 end)
 
 describe("what cq.uncertainty refuses", function()
+  it("ends at Ctrl-C, also where the residuals run no rollout", function()
+    local engine, calls, p = require "cq.base.engine", 0, start()
+    local fine, problem = pcall(cq.uncertainty, function(q)
+      calls = calls + 1
+      if calls == 2 then engine.C.cq_interrupt(1) end
+      return line(q)
+    end, p)
+    engine.C.cq_interrupt(0)
+    assert(not fine and problem:find("cq.uncertainty: interrupted before all slopes of the residuals were found", 1, true),
+      problem)
+    assert.equal(2, calls)
+  end)
+
   it("is told in a sentence", function()
     local p = start()
     fails("residuals must be", function() cq.uncertainty(3, p) end)

@@ -10,6 +10,7 @@
 -- (J^T J)^-1 J^T e. Independent noise of one standard deviation s has the covariance s^2 (J^T J)^-1 therefore; that of
 -- residuals with deviations of their own is the same of J and r divided by these (Bard, Nonlinear Parameter Estimation,
 -- 1974, 7-5).
+local engine = require "cq.base.engine"
 local is = require "cq.base.schema"
 local method = require "cq.base.method"
 local text = require "cq.base.text"
@@ -119,11 +120,17 @@ local function check_residuals(r, rows)
   return r
 end
 
+-- Raises an error after Ctrl-C. Called between evaluations of the residuals, which may run no rollout that would stop.
+local function require_uninterrupted()
+  engine.require_uninterrupted "cq.uncertainty: interrupted before all slopes of the residuals were found"
+end
+
 -- Residuals f(p) at the estimate, and a list of the columns of J, {N} each, by forward differences; parameters are
 -- restored. Errors: the number of residuals changes.
 local function by_differences(f, p, numbers, relative)
   local first, columns = check_residuals(T.tape.pause(f, p)):detach():copy(), {}
   for k, number in ipairs(numbers) do
+    require_uninterrupted()
     local t, h = number.tensor, step_of(number, relative)
     local kept = t.pointer[number.at]
     t.pointer[number.at] = kept + h

@@ -60,4 +60,13 @@ function engine.check(status, what, said)
   schema.fail("%s%s", what and what .. ": " or "", said and said(sentence) or sentence)
 end
 
+---Raises an error with this sentence if the user has asked to stop (Ctrl-C), and keeps the sentence in engine. For long
+---work of which no call to the engine gives up by itself.
+---@param sentence string
+function engine.require_uninterrupted(sentence)
+  if C.cq_interrupted() == 0 then return end
+  engine.interruption = sentence
+  schema.fail("%s", sentence)
+end
+
 return engine

@@ -12,7 +12,8 @@ local class = require "cq.tensor.class"
 local tape = require "cq.tensor.tape"
 local leaves = require "cq.tensor.leaves"
 local gradient = require "cq.tensor.gradient"
-local C = require("cq.base.engine").C
+local engine = require "cq.base.engine"
+local C = engine.C
 
 ---@class cq.check_gradient.def
 ---@field steps? number[]      relative step sizes
@@ -25,7 +26,7 @@ local C = require("cq.base.engine").C
 
 local options = schema.define("cq.check_gradient", {
   steps = schema.list(schema.number { above = 0 }, { min = 1, default = { 1e-2, 1e-3, 1e-4, 1e-5, 1e-6 } }),
-  directions = schema.integer { min = 1, default = 2 },
+  directions = schema.integer { min = 1, max = 100000, default = 2 },
   each = schema.boolean { default = false },
   brief = schema.boolean { default = false },
   tolerance = schema.number { above = 0, default = 1e-6 },
@@ -45,6 +46,12 @@ local options = schema.define("cq.check_gradient", {
 ---  each; altered: what would be wrong else
 local Check = { __name = "cq.GradientCheck" }
 Check.__index = Check
+
+-- Raises an error after Ctrl-C. Called after each evaluation of f, since f may run no rollout that would stop, and the
+-- error of one that does is taken for a step at which f fails.
+local function require_uninterrupted()
+  engine.require_uninterrupted "cq.check_gradient: interrupted before all directions were checked"
+end
 
 -- Have two arrays of `count` doubles the same bits?
 local function same_bits(a, b, count) return ffi.string(a, count * 8) == ffi.string(b, count * 8) end
@@ -120,6 +127,7 @@ local function noise_of(f, p, list, direction, loss)
     values = { loss }
     for i = 2, POINTS do
       local fine, value = pcall(value_at, f, p, list, direction, (i - 1) * h)
+      require_uninterrupted()
       if not fine then
         if not before then error(value, 0) end
         return noise_in(before)
@@ -183,7 +191,9 @@ end
 -- a smaller step may succeed. is_last: no step is left, and its error is raised.
 local function ends_of(value, h, is_last)
   local fine, plus = pcall(value, h)
+  require_uninterrupted()
   local fine_too, minus = pcall(value, -h)
+  require_uninterrupted()
   if fine and fine_too then return plus, minus end
   if is_last then error(fine and minus or plus, 0) end
 end
@@ -217,7 +227,7 @@ local function check_direction(value, list, grads, direction, check, opts)
 end
 
 ---Compares the gradient of f with differences of f. Steps at which f fails, as large ones beyond a bound that a
----parameter stands at, are left out, unless it fails at all of them.
+---parameter stands at, are left out, unless it fails at all of them. Errors: Ctrl-C.
 ---@param f fun(p: any): cq.Tensor  as for cq.value_and_grad
 ---@param p any                      as for cq.value_and_grad; unchanged afterwards
 ---@param opts? cq.check_gradient.def
@@ -230,7 +240,9 @@ local function check_gradient(f, p, opts)
   local step = gradient.value_and_grad(f)
   tape.altered, tape.remark = nil, nil
   local loss, grads_tree = step(p)
+  require_uninterrupted()
   local again, grads_again = step(p)
+  require_uninterrupted()
   local grads, second = leaves.pair(p, grads_tree), leaves.pair(p, grads_again)
   local noise = opts.noise and opts.noise * math.abs(loss)
   local self = setmetatable({ loss = loss, noise = noise, repeatable = loss == again, error = 0, directions = {},
