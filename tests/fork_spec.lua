@@ -494,6 +494,14 @@ describe("cqlua plot", function()
     result = process.cqlua { "plot", at "a", "--column", "gradient", "--log-y", "--file", at "g.png" }
     assert.equal(0, result.code, result.err)
     assert.is_truthy(host.kind(at "g.png"))
+    assert.equal(0, process.cqlua({ "plot", at "a", "--out", at "h.png" }).code)
+    assert.is_truthy(host.kind(at "h.png"))
+    has(process.cqlua({ "plot", at "a", "--out", at "h.png", "--file", at "g.png" }).err, "takes --file or --out")
+    has(process.cqlua({ "plot", at "a", "--out", at "h" }).err, "plot --out must end in .png, got ")
+    os.remove(at "a/loss.png")
+    host.make_folder(at "a/loss.png")
+    has(process.cqlua({ "plot", at "a" }).err,
+      "cqlua plot: " .. at "a/loss.png" .. " cannot be written: it is a folder; --out plot.png writes it elsewhere")
     has(process.cqlua({ "plot", at "a", "--column", "gradent" }).err,
       "has no column gradent (did you mean gradient?); it has ", ", gradient, ")
     has(process.cqlua({ "plot", folder }).err, "is no folder of a run")

@@ -106,6 +106,10 @@ describe("a report", function()
     -- half a spacing beyond the outermost particles
     local ends = window:value [[setMoment(0), [0, 1, 2].map((d) => [Math.min, Math.max].map((most) =>
       most(...view.places.filter((_, i) => i % 3 === d))))]]
+    -- signals are those of control steps: their curve begins at the end of the first one
+    assert.same({ 0, true }, window:value [[(() => {
+      const own = curves.find((one) => one.given.title === "signals");
+      return [parseFloat(own.cursor.style.left) - own.left, own.xs[0] > 0]; })()]])
     window:value "setMoment(5)"
     for d, lower in ipairs { 0.2, 0.16, 0.2 } do
       assert.near(lower, ends[d][1], 0.005)
@@ -368,6 +372,16 @@ describe("cqlua report", function()
       assert.matches(case[2], told.err)
       assert.is_nil(told.err:find "traceback", told.err)
     end
+  end)
+
+  it("says how a page is written elsewhere", function()
+    train("one", 2)
+    host.make_folder(folder .. "/one/report.html")
+    local told = process.cqlua { "report", folder .. "/one" }
+    assert.not_equal(0, told.code)
+    assert.matches("report.html cannot be written: it is a folder; %-%-out page.html writes it elsewhere", told.err)
+    told = process.cqlua { "report", folder .. "/one", "--out", folder .. "/no/x.html" }
+    assert.is_nil(told.err:find("elsewhere", 1, true))
   end)
 
   it("reads a history that was cut within a line, and refuses a newer run", function()

@@ -91,6 +91,17 @@ describe("what the library writes", function()
     for _, entry in ipairs(host.entries(folder)) do assert.is_nil(entry:match "%.part$", entry) end
   end)
 
+  it("is not told to be unchanged where nothing stood there", function()
+    local result = run([[print(pcall(write["words.json"], folder .. "/words.json"))]],
+      { before = "trap '' XFSZ; ulimit -f 4;" })
+    assert.is_truthy(result.out:find("File too large", 1, true), result.out .. result.err)
+    assert.is_nil(result.out:find("what stood there", 1, true))
+    process.write(folder .. "/words.json", "old")
+    result = run([[print(pcall(write["words.json"], folder .. "/words.json"))]],
+      { before = "trap '' XFSZ; ulimit -f 4;" })
+    assert.is_truthy(result.out:find("File too large; what stood there is unchanged", 1, true), result.out .. result.err)
+  end)
+
   it("is refused where the path has a NUL byte", function()
     local result = run [[
       for name, f in pairs(write) do

@@ -61,7 +61,8 @@ static cq_status refuse(const char *path, const char *failed) {
   const char *slash = strrchr(path, '/');
   if (cause == ENOENT && slash)
     return cq_fail(CQ_IO, "%s cannot be written: there is no folder %.*s", path, (int)(slash - path), path);
-  return cq_fail(CQ_IO, "%s cannot %s: %s; what stood there is unchanged%s", path, failed, strerror(cause),
+  const char *kept = access(path, F_OK) == 0 ? "; what stood there is unchanged" : "";
+  return cq_fail(CQ_IO, "%s cannot %s: %s%s%s", path, failed, strerror(cause), kept,
                  cause == ENOSPC || cause == EDQUOT ? ": make room and start again" : "");
 }
 

@@ -1,8 +1,10 @@
 -- plot: the losses of runs as a picture, also of one that is still at work.
 --   cqlua plot runs/walk                          writes runs/walk/loss.png
---   cqlua plot runs/walk runs/slow --file both.png
+--   cqlua plot runs/walk runs/slow --file both.png      or --out both.png
+local atomic_file = require "cq.base.atomic_file"
 local is = require "cq.base.schema"
 local message = require "cq.base.message"
+local option = require "cq.option"
 local scripts = require "cq.base.script"
 local summary = require "cq.run.summary"
 local text = require "cq.base.text"
@@ -47,13 +49,19 @@ return {
   arguments = "RUN ...",
   options = {
     file = is.string { optional = true,
-      help = "of the picture, .png; loss.png in the folder of the first run unless given" },
+      help = "of the picture, .png, as --out; loss.png in the folder of the first run unless given" },
     column = is.string { default = "loss", help = "of history.csv" },
     ["log-y"] = is.boolean { default = false, help = "a logarithmic axis" },
   },
   -- The subcommand: draws the histories of the folders `words` and prints how far the runs are.
   run = function(options, words)
     if #words == 0 then scripts.misuse "plot takes the folders of runs, got none" end
+    local out = option.program.out
+    if options.file and out then scripts.misuse "plot takes --file or --out, which are the same, not both" end
+    local given = options.file or out
+    if given and not given:match "%.png$" then
+      scripts.misuse("plot --%s must end in .png, got %s", options.file and "file" or "out", given)
+    end
     local series, column = {}, options.column or "loss"
     for _, folder in ipairs(words) do
       local run = summary.of(folder, "cqlua plot")
@@ -62,8 +70,11 @@ return {
       series[#series + 1] = one
       print(line_of(run))
     end
-    local path = options.file or words[1] .. "/" .. column:gsub("[^%w_]", "_") .. ".png"
-    if not path:match "%.png$" then scripts.misuse("--file must end in .png, got %s", path) end
+    local path = given or words[1] .. "/" .. column:gsub("[^%w_]", "_") .. ".png"
+    local problem = not given and atomic_file.problem(path)
+    if problem then
+      is.fail("cqlua plot: %s cannot be written: %s; --out plot.png writes it elsewhere", path, problem)
+    end
     require "cq.plot" { title = column, series = series, x_label = "iteration", log_y = options["log-y"] or false }
       :write(path:find("/", 1, true) and path or "./" .. path)
     message.note("%s", path)

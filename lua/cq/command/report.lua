@@ -42,7 +42,7 @@ return {
       out = paths[1]:gsub("(.)/+$", "%1") .. "/report.html"
     end
     if not out:match "%.html$" then scripts.misuse("report --out must end in .html, got %s", out) end
-    pages.require_writable(out, "cqlua report")
+    pages.require_writable(out, "cqlua report", not option.program.out and "--out page.html writes it elsewhere" or nil)
     local visuals = require "cq.picture.visuals"
     visuals.name = "cqlua report"
     for _, given in ipairs(def.colour) do visuals.colour(given) end          -- before a page is replaced

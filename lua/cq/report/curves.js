@@ -78,7 +78,8 @@ class Curves {
   point(x = this.at) {
     this.at = x;
     this.cursor.hidden = x === undefined || !this.xs;
-    if (!this.cursor.hidden) this.cursor.style.left = this.pixelOf(x) + "px";
+    // a moment before the first point, as the start where a curve has one for each control step, is at the axis
+    if (!this.cursor.hidden) this.cursor.style.left = this.pixelOf(Math.min(Math.max(x, this.xs[0]), this.xs[1])) + "px";
   }
 
   draw() {

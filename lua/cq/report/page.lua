@@ -135,9 +135,10 @@ end
 ---Raises an error if a path cannot be written, before anything is simulated; an existing file stays as it is.
 ---@param path string
 ---@param what string           the function or command that the error names
-function page.require_writable(path, what)
+---@param advice? string        what the error ends with
+function page.require_writable(path, what, advice)
   local problem = atomic_file.problem(path)
-  if problem then is.fail("%s: %s cannot be written: %s", what, path, problem) end
+  if problem then is.fail("%s: %s cannot be written: %s%s", what, path, problem, advice and "; " .. advice or "") end
 end
 
 ---Writes the page, whole or not at all, and prints its path and size.
