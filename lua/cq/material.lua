@@ -60,7 +60,8 @@ end
 function Material:capped(ratio)
   self:require_unchanged()
   if type(ratio) ~= "number" or not (ratio > 2 / 3) or ratio == math.huge then
-    is.fail("material:capped: the ratio of bulk to shear modulus must be a number above 2/3; got %s", tostring(ratio))
+    is.fail("material:capped: the ratio of bulk to shear modulus must be a number above 2/3; got %s",
+      text.describe(ratio))
   end
   local out = setmetatable(tables.merged(self), Material)
   if not bulk.cap(out, ratio) then
