@@ -37,6 +37,30 @@ describe("cq.Plan", function()
       .. "until a function of the history ends it, 3 iterations.")
   end)
 
+  it("names the reduction of its variants as a run does", function()
+    local words = tostring(cq.Plan { reduce = { cvar = 0.3 }, { name = "a", iterations = 1 },
+      { name = "b", iterations = 1, variants = { {}, {} } } })
+    mistake.says(words, "by the experiment's optimizer, mean of the worst 0.3 of the experiment's variants, 1 it")
+    mistake.says(words, "by the experiment's optimizer, mean of the worst 0.3 of 2 variants, 1 iteration.")
+  end)
+
+  it("refuses variants and reductions that no experiment has", function()
+    local cases = { { { variants = {} }, "variants is an empty list" },
+      { { variants = 3 }, "variants must be a function" },
+      { { variants = { count = 3 } }, "each" }, { { variants = { {}, {}, count = 7 } }, "takes a list" },
+      { { reduce = "median" }, 'reduce must be "mean", "worst" or { cvar = 0.3 }' },
+      { { variants = { {} }, reduce = { cvar = 2 } }, "cvar" }, { { reduce = { share = 0.1 } }, "share" },
+      { { variants = false, reduce = "worst" }, "reduce is of the losses of variants, and there are none" } }
+    for _, case in ipairs(cases) do
+      local given, words = case[1], case[2]
+      says(function() cq.Plan { { name = "a", iterations = 1, variants = given.variants, reduce = given.reduce } } end,
+        words)
+      says(function() cq.Plan { variants = given.variants, reduce = given.reduce, { name = "a", iterations = 1 } } end,
+        words)
+    end
+    says(function() cq.Plan { { name = "a", iterations = 1, variants = {} } } end, 'cq.Plan: stage "a": variants is an')
+  end)
+
   it("gives its stages what it says of all", function()
     local plan = cq.Plan { initial = "last", { name = "a", iterations = 1 }, { name = "b", iterations = 1 },
       { name = "c", iterations = 1, initial = "best" } }

@@ -25,6 +25,7 @@ local controllers = require "cq.controller"
 local changed = require "cq.experiment.changed"
 local control_steps = require "cq.rollout.control_steps"
 local ensemble = require "cq.experiment.ensemble"
+local variants = require "cq.experiment.variants"
 local evaluate = require "cq.experiment.evaluate"
 local fixed = require "cq.experiment.fixed"
 local constrained = require "cq.experiment.constrained"
@@ -169,7 +170,7 @@ local function new(_, fields)
   if self.observer and self.observer.parameters then self.params.observer = self.observer:parameters() end
   trainables.set_rates(self.params, def.trainable)
   self.scenes = def.scenes and scenes.check(def.scenes)
-  self.own_ensemble = ensemble.of(def.variants, def.reduce, "cq.Experiment")
+  self.own_ensemble = variants.of(def.variants, def.reduce, "cq.Experiment")
   ensemble.check(self, self.own_ensemble, nil, "cq.Experiment")
   self.ensemble = self.own_ensemble
   self.made_params = T.leaves.snapshot(self.params)

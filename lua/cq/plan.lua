@@ -12,8 +12,9 @@
 local is = require "cq.base.schema"
 local method = require "cq.base.method"
 local text = require "cq.base.text"
-local words = require "cq.plan.words"
 local tables = require "cq.base.tables"
+local variants = require "cq.experiment.variants"
+local words = require "cq.plan.words"
 
 ---A training as a list of stages, from cq.Plan.
 ---@class cq.Plan
@@ -164,7 +165,7 @@ local function check_name(self, stage)
 end
 
 -- A checked stage of the plan; fields, and single options, that it does not give are the plan's (`defaults`). Errors:
--- its name; options that no stage has.
+-- its name; options that no stage has; variants and reductions that no experiment has.
 local function complete(self, given, defaults)
   local stage = stage_spec(given)
   check_name(self, stage)
@@ -191,6 +192,7 @@ local function complete(self, given, defaults)
   if type(stage.stop) == "table" and not text.is_callable(stage.stop) then stage.stop = stop_spec(stage.stop) end
   if stage.recover == nil then stage.recover = {} end
   stage.recover = stage.recover and recover_spec(stage.recover)
+  variants.check(stage.variants, stage.reduce, what)
   return stage
 end
 
@@ -255,8 +257,8 @@ local spec = is.define("cq.Plan", tables.merged(of_stage, { name = is.string { o
 
 ---A plan: stages, one after the other, for run:optimize { plan = plan }. A field of the plan is the default of its
 ---stages. Printed, a plan is sentences, as in the methods section of a paper.
----Errors: no stage; two stages of one name; options, levels and names that nothing has; a tournament that ends in a
----stage whose losses say nothing of the last one.
+---Errors: no stage; two stages of one name; options, levels, variants and names that nothing has; a tournament that
+---ends in a stage whose losses say nothing of the last one.
 ---@param fields cq.Plan.def
 ---@return cq.Plan
 local function new(_, fields)

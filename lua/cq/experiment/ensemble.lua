@@ -15,6 +15,7 @@ local changed = require "cq.experiment.changed"
 local changes = require "cq.robustness.changes"
 local constrained = require "cq.experiment.constrained"
 local follow = require "cq.experiment.follow"
+local given_variants = require "cq.experiment.variants"
 local is = require "cq.base.schema"
 local levels = require "cq.experiment.levels"
 local message = require "cq.base.message"
@@ -24,102 +25,38 @@ local recover = require "cq.experiment.recover"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local together = require "cq.experiment.together"
-local tables = require "cq.base.tables"
 local unstable = require "cq.rollout.unstable"
 local variant_steps = require "cq.experiment.variant_steps"
 
 local ensemble = {}
 
-local COUNT = 8                -- variants of a function that says no number
-local ITERATIONS, MOST = 2 ^ 20, 2 ^ 12          -- of a seed, and variants of an iteration, with numbers of their own
+local ITERATIONS = 2 ^ 20      -- of a seed, whose variants have numbers of their own
+local MOST = given_variants.MOST
 local SPREAD = 2654435761      -- Knuth's multiplier: seeds of the program lie far apart among the 2^32 seeds of noise
-
----@class cq.Experiment.variants.def
----@field each fun(random: cq.Random, k: integer): cq.Experiment.variant.def|cq.Experiment   what variant k, from 1, is; {}: the
----  experiment as it is. It draws from `random` alone
----@field count? integer          how many
----@field fixed? boolean          drawn once, and not for each iteration anew; an optimizer that compares losses of iterations needs it
 
 ---@class cq.Experiment.variant.def : run.changes.def
 ---@field change? table<string, number>    by names of cq.robustness: stiffness, density, friction, strength and gravity by a share; substeps and
 ---  grid by a factor; place in cells; noise and latency; precision = 1: the other
 
----@class cq.Experiment.reduce.def
----@field cvar number      the mean of this share of the losses, the worst ones
-
-local each_spec = is.define("cq.Experiment: variants", { each = is.callable(),
-  count = is.integer { min = 1, max = MOST, default = COUNT }, fixed = is.boolean { default = false } })
-local reduce_spec = is.define("cq.Experiment: reduce", { cvar = is.number { above = 0, max = 1 } })
 local variant_spec = is.define("cq.Experiment: variant", changed.fields { change = is.table { default = {} } })
-local reductions = is.one_of { "mean", "worst" }
 
----@alias cq.Experiment.variants cq.Experiment.variants.def|(cq.Experiment.variant.def|cq.Experiment)[]|fun(random: cq.Random, k: integer): any
-
--- ---- what users give ------------------------------------------------------------------------------------------------
-
--- Checks the user's reduction of the losses of variants to one: "mean", "worst" or { cvar = share }. Errors: another
--- name; unknown fields.
-local function check_reduce(given, what)
-  if type(given) == "table" then return reduce_spec(given) end
-  return is.argument(what, "reduce", reductions, given)
-end
-
----Checks the user's variants and their reduction, and returns them as one table (an ensemble); nil: there are none.
----@param variants any
----@param reduce any
----@param what string           for errors
----@return { each: function, count: integer, fixed: boolean, reduce: string|table, listed: boolean }?
-function ensemble.of(variants, reduce, what)
-  if not variants then
-    if reduce ~= nil then is.fail("%s: reduce is of the losses of variants, and there are none", what) end
-    return nil
-  end
-  local out
-  if text.is_callable(variants) then
-    out = { each = variants, count = COUNT, fixed = false }
-  elseif type(variants) ~= "table" or getmetatable(variants) then
-    is.fail("%s: variants must be a function(random, k), a list, or { each = ..., count = ... }, got %s", what,
-      text.describe(variants))
-  elseif #variants == 0 and next(variants) then
-    out = each_spec(variants)
-  elseif #variants == 0 then
-    is.fail("%s: variants is an empty list; give one at least, {} is the experiment as it is", what)
-  elseif #variants > MOST then
-    is.fail("%s: variants may be at most %d, got %d", what, MOST, #variants)
-  else
-    is.require_list(variants, what .. ": variants")
-    out = { each = function(_, k) return variants[k] end, count = #variants, fixed = true, listed = true }
-  end
-  out.reduce = check_reduce(reduce == nil and "mean" or reduce, what)
-  return out
-end
-
----A copy of an ensemble with another reduction of its losses. Errors: there is no ensemble; no such reduction.
----@param own table?            from of
----@param reduce any
----@param what string
----@return table
-function ensemble.with_reduce(own, reduce, what)
-  local out = tables.merged(own or ensemble.of(nil, reduce, what))
-  out.reduce = check_reduce(reduce, what)
-  return out
-end
+-- ---- those of a stage -----------------------------------------------------------------------------------------------
 
 ---The variants of a stage, with its `reduce` if given: its own, none where it says false, else the experiment's.
 ---@param run cq.Experiment
 ---@param stage cq.Plan.stage.def
----@return table?               as from of
+---@return table?               as variants.of gives it
 function ensemble.of_stage(run, stage)
   if stage.variants == nil and stage.reduce == nil then return run.own_ensemble end
   local what = ("run:optimize: stage %q"):format(stage.name)
-  if stage.variants ~= nil then return ensemble.of(stage.variants, stage.reduce, what) end
-  return ensemble.with_reduce(run.own_ensemble, stage.reduce, what)
+  if stage.variants ~= nil then return given_variants.of(stage.variants, stage.reduce, what) end
+  return given_variants.with_reduce(run.own_ensemble, stage.reduce, what)
 end
 
 ---Raises an error if variants cannot be trained: in an experiment of several scenes, by an optimizer that compares
 ---losses of iterations although variants are drawn for each, or beside a constraint called mean or worst.
 ---@param run cq.Experiment
----@param own table?            from of
+---@param own table?            from of_stage, or variants.of
 ---@param optimizer cq.Optimizer?
 ---@param what string
 function ensemble.check(run, own, optimizer, what)
@@ -134,17 +71,6 @@ function ensemble.check(run, own, optimizer, what)
       is.fail("%s: a constraint cannot be called %s, which is a column of the history of variants", what, c.name)
     end
   end
-end
-
----An ensemble as text, to compare when a run is resumed; nil: none.
----@param own table?
----@return string?
-function ensemble.words(own)
-  if not own then return nil end
-  local share = type(own.reduce) == "table" and own.reduce.cvar
-  local reduce = share and "mean of the worst " .. text.number(share) or own.reduce
-  return ("%s of %d %s"):format(reduce, own.count,
-    own.listed and "listed variants" or own.fixed and "fixed variants" or "variants of each iteration")
 end
 
 -- ---- one variant ----------------------------------------------------------------------------------------------------
@@ -268,7 +194,7 @@ end
 ---Raises the error of a listed variant whose rollout cannot be defined: of unknown changes, another pace of signals, or
 ---a body that does not fit. Nothing is simulated.
 ---@param run cq.Experiment
----@param own table?            from of
+---@param own table?            from of_stage
 function ensemble.check_list(run, own)
   if not (own and own.listed) then return end
   local before, of = run.ensemble, { iteration = 1, policies = {} }

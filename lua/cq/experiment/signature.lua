@@ -2,6 +2,7 @@
 -- functions are known by their inputs alone.
 local controllers = require "cq.controller"
 local ensemble = require "cq.experiment.ensemble"
+local variants = require "cq.experiment.variants"
 local signature = require "cq.run.signature"
 local design_words = require "cq.topology.signature"
 local words = require "cq.plan.words"
@@ -72,7 +73,7 @@ end
 ---@return cq.Signature
 return function(run, stage, optimizer)
   local problem = { ["control steps"] = word(run.steps), weight = run.weight,
-    scenes = run.scenes and word(run.scenes.count), variants = ensemble.words(ensemble.of_stage(run, stage)) }
+    scenes = run.scenes and word(run.scenes.count), variants = variants.words(ensemble.of_stage(run, stage)) }
   add_world(problem, run.world)
   add_objective(problem, run.objective)
   add_policy(problem, "controller", run.controller, { "activation", "hidden", "count", "frequency", "hold" })

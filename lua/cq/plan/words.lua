@@ -28,6 +28,13 @@ function words.of_variants(given)
     given.fixed and ", fixed" or "")
 end
 
+---A reduction of the losses of variants to one as text: "mean", "worst", or "mean of the worst 0.3".
+---@param reduce string|{ cvar: number }
+---@return string
+function words.of_reduce(reduce)
+  return type(reduce) == "table" and "mean of the worst " .. text.number(reduce.cvar) or reduce
+end
+
 -- ---- the record -----------------------------------------------------------------------------------------------------
 
 ---A stage as texts by the names of its fields, to compare with the present plan when a run is resumed.
@@ -121,7 +128,7 @@ end
 -- The variants of a stage as a list of texts, where they are not the experiment's.
 local function variant_words(stage)
   if stage.variants == false then return { "its own simulation alone" } end
-  local reduce = stage.reduce and words.of(stage.reduce)
+  local reduce = stage.reduce and words.of_reduce(stage.reduce)
   if stage.variants then return { ("%s of %s"):format(reduce or "mean", words.of_variants(stage.variants)) } end
   return reduce and { reduce .. " of the experiment's variants" } or {}
 end
