@@ -290,6 +290,56 @@ describe("a stage of a plan", function()
   end)
 end)
 
+-- A design that is paid for where its particles are.
+describe("the warning of a design that wins without moving", function()
+  local folder
+  before_each(function() folder = scratch.open() end)
+  after_each(scratch.close)
+
+  -- how often it comes in a training by stages { body, iterations }
+  local function count(stages, stopped)
+    local messages, told = require "cq.base.message", 0
+    local warn = messages.warn
+    messages.warn = function(format, ...)
+      if format:format(...):find("is there without any signal", 1, true) then told = told + 1 end
+    end
+    local function train(plan, resume)
+      local run = cq.Experiment(function(level)
+        local def = block(level)
+        def.objective = { terminal = function(state) return -state:center()[2] end }
+        return def
+      end)
+      run:optimize { plan = cq.Plan(plan), folder = folder .. "/run", resume = resume }
+    end
+    local plan, first = { optimizer = adam(0.1) }, { optimizer = adam(0.1) }
+    for k, stage in ipairs(stages) do
+      plan[k] = { name = "stage " .. k, body = stage[1], iterations = stage[2] }
+      first[k] = k <= (stopped or 0) and plan[k] or nil
+    end
+    local fine, problem = pcall(function()
+      if stopped then train(first, false) end
+      train(plan, stopped ~= nil)
+    end)
+    messages.warn = warn
+    assert.is_true(fine, problem)
+    return told
+  end
+
+  it("comes after all soft stages, whose iterations count together", function()
+    assert.equal(1, count { { "soft", 15 }, { "soft", 6 }, { "binary", 1 } })
+    assert.equal(0, count { { "soft", 9 }, { "soft", 9 }, { "binary", 30 } })
+  end)
+
+  it("counts those of before a run was resumed", function()
+    assert.equal(1, count({ { "soft", 15 }, { "soft", 6 }, { "binary", 1 } }, 1))
+  end)
+
+  it("comes after the binary stages of a plan that begins with them", function()
+    assert.equal(1, count { { "binary", 22 } })
+    assert.equal(1, count { { "binary", 15 }, { "binary", 7 }, { "extracted", 1 } })
+  end)
+end)
+
 describe("what a plan has left", function()
   local folder
   local program = require("cq.option").program

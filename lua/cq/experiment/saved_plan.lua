@@ -52,8 +52,8 @@ local function unpacked(columns)
   return out
 end
 
-local kept = { "number", "seed", "stage", "made", "over", "ended", "dropped", "params", "best", "solver", "first",
-  "substeps" }
+local kept = { "number", "seed", "stage", "made", "before", "over", "ended", "dropped", "params", "best", "solver",
+  "first", "substeps" }
 
 -- The reduction of starts in a multi-start plan as text, to see whether it changed: how many starts go on, and after
 -- which stage and iteration.
@@ -128,6 +128,7 @@ end
 local saved_fields = { plan = is.table(), starts = is.table(), tournament = is.string { optional = true },
   first = is.table { optional = true } }
 local start_fields = { number = is.integer { min = 1 }, stage = is.integer { min = 0 }, made = is.integer { min = 0 },
+  before = is.integer { min = 0, optional = true },
   history = is.table(), best = is.table { optional = true }, params = is.table { optional = true },
   solver = is.table { optional = true }, substeps = is.table { optional = true } }
 

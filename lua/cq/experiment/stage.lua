@@ -30,7 +30,7 @@ local solver = require "cq.optimizer.solver"
 local Stage = {}
 Stage.__index = Stage
 
--- iterations after which a design that moves no more than by falling has learned nothing else
+-- iterations of a training after which a design that moves no more than by falling has learned nothing else
 local LEARNED = 20
 
 local stages = {}
@@ -359,12 +359,13 @@ local function advice_on_rest(run, stage)
   return ("the design is paid for where its particles are, and not for how they move; measure from the start of the rollout, as start:center(robot) in objective.terminal gives it, or let %s of the stage charge this"):format(charge)
 end
 
----Warns if a soft design has most of its gain in loss without any signal: the objective then rewards where its
----particles are, or a motion that needs no signals, as a fall.
+---Warns if a design has most of its gain in loss without any signal: the objective then rewards where its particles
+---are, or a motion that needs no signals, as a fall.
 ---@param first number         loss at the first iteration of the training
-function Stage:warn_of_rest(first)
+---@param made integer         iterations of the training so far
+function Stage:warn_of_rest(first, made)
   local run, best = self.run, self.run.best
-  if not (run.own_design and best) or run.scenes or self.stage.body ~= "soft" or #self.history < LEARNED then return end
+  if not (run.own_design and best) or run.scenes or made < LEARNED then return end
   local fine, loss = pcall(T.tape.pause, function()
     local loss, roll = passive.loss(run, best.params)
     roll:release()

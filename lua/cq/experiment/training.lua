@@ -6,7 +6,7 @@
 --   over, ended           whether the stage ends there, and whether it has ended: on_end was called
 --   params, best          of that stage: the present values, and { loss =, iteration =, params = } of the least loss
 --   solver, history       what going on within the stage needs beside them
---   first                 the loss of its first iteration
+--   first, before         the loss of its first iteration; how many were made of the stages before the present one
 local adopt = require "cq.experiment.adopt"
 local C = require("cq.base.engine").C
 local extracted = require "cq.experiment.extracted"
@@ -212,13 +212,25 @@ local function conclude(self, start, current, part)
   self.folder.progress.total = self.folder.iterations
 end
 
--- Ends a stage that is over for a start: before a binary or extracted stage warns of a gain without signals, and calls
--- the user's on_end, once. After Ctrl-C the run that resumes this one does so.
+-- Is the design of a plan decided at the end of a stage, by its number: the last soft one, or the last of the binary
+-- ones that a plan begins with? Then it is time to tell what it gains without signals.
+local function is_decided(plan, number)
+  local body, following = plan.stages[number].body, plan.stages[number + 1]
+  if body == "soft" then return following ~= nil and following.body ~= "soft" end
+  for k = 1, number do
+    if plan.stages[k].body ~= "binary" then return false end
+  end
+  return not following or following.body == "extracted"
+end
+
+-- Ends a stage that is over for a start: warns of a gain without signals where the design is decided, and calls the
+-- user's on_end, once. After Ctrl-C the run that resumes this one does so.
 local function end_of_stage(self, start, current)
   local run, stage, plan = current.run, current.stage, self.plan
   if not start.over or C.cq_interrupted() ~= 0 then return end
-  local following = plan.stages[plan.number[stage.name] + 1]
-  if following and following.body ~= "soft" and start.first then current:warn_of_rest(start.first) end
+  if start.first and is_decided(plan, plan.number[stage.name]) then
+    current:warn_of_rest(start.first, (start.before or 0) + start.made)
+  end
   if stage.on_end then stage.on_end(run) end
   start.ended = C.cq_interrupted() == 0
 end
@@ -233,11 +245,12 @@ local function train(self, part, start)
   restore_substeps(self, start)
   local from = not goes_on and beginning(self, start, stage) or nil
   local current = stages.new(stage, self.run, goes_on and start or nil, from)
-  local before = { stage = start.stage, made = start.made, solver = start.solver, params = start.params,
-    best = start.best, history = start.history, over = start.over, ended = start.ended }
+  local before = { stage = start.stage, made = start.made, before = start.before, solver = start.solver,
+    params = start.params, best = start.best, history = start.history, over = start.over, ended = start.ended }
   if goes_on then
     current.history = start.history
   else
+    start.before = (start.before or 0) + start.made
     start.stage, start.made, start.solver, start.history = part.stage, 0, nil, {}
     start.over, start.ended = false, false
   end
