@@ -75,17 +75,19 @@ end
 
 -- ---- one variant ----------------------------------------------------------------------------------------------------
 
--- Raises an error if a variant asks for a change that has no such name, or a size that it cannot have. given: sizes by
--- name. This and the next functions do not say which variant: of_variant adds that.
-local function refuse_change(given)
+-- Raises an error if a variant (def, checked) asks for a change that has no such name, a size that it cannot have, or
+-- nothing to act on. This and the next functions do not say which variant: of_variant adds that.
+local function refuse_change(run, def)
   local known, by_name = {}, {}
   for i, entry in ipairs(changes.list) do known[i], by_name[entry.name] = entry.name, entry end
-  for name, size in pairs(given) do
+  for name, size in pairs(def.change) do
     if not by_name[name] then
       is.fail("cq.Experiment: variant: change has no %s%s; it has %s", text.describe(name),
         text.suggestion(tostring(name), known), table.concat(known, ", "))
     end
     is.argument("cq.Experiment: variant", "change." .. name, by_name[name].allowed, size)
+    local why = changes.no_effect(run, name, def)
+    if why then is.fail("cq.Experiment: variant: change.%s has no effect: %s", name, why) end
   end
 end
 
@@ -147,7 +149,7 @@ local function given_for(run, k, iteration)
       text.describe(given))
   end
   local def = variant_spec(given)
-  refuse_change(def.change)
+  refuse_change(run, def)
   return def
 end
 
@@ -191,17 +193,20 @@ local function of_variant(own, k, f, ...)
   return finish(pcall(f, ...))
 end
 
----Raises the error of a listed variant whose rollout cannot be defined: of unknown changes, another pace of signals, or
----a body that does not fit. Nothing is simulated.
+---Raises the error of a listed variant of a stage: an unknown change, or other parameters than the experiment's; of the
+---stage that begins also a rollout that cannot be defined: another pace of signals, or a body that does not fit.
+---Nothing is simulated.
 ---@param run cq.Experiment
 ---@param own table?            from of_stage
-function ensemble.check_list(run, own)
+---@param is_now boolean        the stage begins now, so that the experiment has its body and its options
+function ensemble.check_list(run, own, is_now)
   if not (own and own.listed) then return end
   local before, of = run.ensemble, { iteration = 1, policies = {} }
   run.ensemble = own
   local fine, problem = pcall(T.tape.pause, function()
     for k = 1, own.count do
-      of_variant(own, k, define, run, run.params, k, of, of_variant(own, k, given_for, run, k, 1))
+      local given = of_variant(own, k, given_for, run, k, 1)
+      if is_now then of_variant(own, k, define, run, run.params, k, of, given) end
     end
   end)
   run.ensemble = before

@@ -96,7 +96,7 @@ function stages.check(stage, run, is_first)
   ensemble.check(run, own, optimizer, what)
   solve.check(optimizer, run.constraints, { stage.minimize }, what)
   free_of(stage, run)
-  if is_first and stage.body == "soft" and stage.iterations > 0 then ensemble.check_list(run, own) end
+  ensemble.check_list(run, own, is_first and stage.body == "soft" and stage.iterations > 0)
 end
 
 -- Sets up the stage's body, soft, binary or extracted: run.design or run.extracted.
@@ -316,11 +316,25 @@ local function optimize(self, def)
   return solution
 end
 
+-- Loss and constraints of the present parameters, numbers by name; of an ensemble those over the variants of the first
+-- iteration.
+local function values_of(run)
+  if not run.ensemble then return run:evaluate { params = "last" } end
+  run.iteration = 1
+  return T.tape.pause(function()
+    local found, rolls = ensemble.numbers(run, run.params)
+    rolls:release()
+    local out = { loss = found.objective:item() }
+    for _, c in ipairs(run.constraints) do out[c.name] = found[c.name]:item() end
+    return out
+  end)
+end
+
 -- The counterpart of `optimize` for a stage of no iterations: evaluates its initial values as run.best.
 local function evaluate(self)
   local run = self.run
   options.set(self, 1)
-  local values = run:evaluate { params = "last" }
+  local values = values_of(run)
   run.best = { loss = values.loss, iteration = self.number(0), stage_iteration = 0,
     params = T.leaves.snapshot(run.params) }
   if #run.constraints == 0 then return end

@@ -4,6 +4,7 @@
 local T = require "cq.tensor"
 local changed = require "cq.experiment.changed"
 local controllers = require "cq.controller"
+local effects = require "cq.world.effects"
 local field = require "cq.base.field"
 local follow = require "cq.experiment.follow"
 local is = require "cq.base.schema"
@@ -218,6 +219,19 @@ end
 -- A sentence why noise and latency do not apply; nil if the robot has a controller or a design.
 local function without_policy(run)
   return not (run.controller or run.design) and "the robot has no controller" or nil
+end
+
+---Why a change of a variant has nothing to act on, as a sentence; nil: it has, or the variant's own `adjust` may make
+---it. Friction or gravity of 0 is something, unlike for `missing`: an option of a stage may begin there.
+---@param run cq.Experiment
+---@param name string           of the change
+---@param given run.changes.def   what else the variant has
+---@return string?
+function changes.no_effect(run, name, given)
+  if given.adjust then return nil end
+  if name == "strength" or name == "noise" or name == "latency" then return without_policy(run) end
+  return name == "friction" and not effects.have_friction(changed.world(run, given).walls) and "no wall has friction"
+    or nil
 end
 
 local FINER = 0.8          -- cells of the finer grid, as a share of the size of the run's

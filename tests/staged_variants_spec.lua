@@ -1,0 +1,89 @@
+-- staged_variants: variants of the stages of a plan: what is refused before the first, and what a stage without
+-- iterations has as its best.
+local cq = require "cq"
+local host = require "cq.host"
+local mistake = require "tests.sentence"
+local scene = require "tests.scene"
+local scratch = require "tests.scratch"
+
+local STEPS = 10
+
+local function way(state, start) return start:center("trunk")[1] - state:center("trunk")[1] end
+
+local function fields(more)
+  local out = { world = scene.world(scene.robot()), steps = STEPS, controller = cq.Controller.sines { seed = 2 },
+    objective = way, optimizer = cq.Optimizer.adam { rate = 0.02 } }
+  for name, value in pairs(more or {}) do out[name] = value end
+  return out
+end
+
+describe("variants of stages", function()
+  local folder
+  before_each(function() folder = scratch.open() end)
+  after_each(scratch.close)
+
+  it("are refused before the first stage is trained", function()
+    local other = cq.Experiment { world = scene.world(scene.robot()), steps = STEPS, objective = way,
+      controller = cq.Controller.open_loop { steps = STEPS } }
+    for part, wrong in pairs { ["did you mean stiffness?"] = { change = { stifness = 0.1 } },
+      ["at most 1"] = { change = { latency = 2 } }, ["unknown field frcition"] = { frcition = 0.1 },
+      ["without the parameter controller"] = other } do
+      local run = cq.Experiment(fields())
+      mistake.refuses(function()
+        run:optimize { folder = folder .. "/none", plan = cq.Plan { { name = "a", iterations = 1 },
+          { name = "b", iterations = 1, variants = { {}, wrong } } } }
+      end, part, "(variant 2 of 2)")
+      assert.is_nil(host.kind(folder .. "/none"))
+    end
+  end)
+
+  it("give a stage of no iterations the loss and the constraints of its first one", function()
+    local lists = { { { change = { gravity = 0.1 } }, { change = { gravity = -0.1, substeps = 2 } } },
+      function(random) return { change = { stiffness = 0.1 * random:normal():item() } } end }
+    for k, variants in ipairs(lists) do
+      local found = {}
+      for iterations = 0, 1 do
+        local run = cq.Experiment(fields { variants = variants, reduce = "worst",
+          optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.02 } },
+          constraints = { { name = "height", at_most = 1, terminal = function(s) return s:center("trunk")[2] end } } })
+        run:optimize { iterations = iterations, folder = ("%s/%d_%d"):format(folder, k, iterations) }
+        found[iterations] = run.best
+        assert.is_true(run.best.loss ~= run:evaluate().loss)
+      end
+      assert.equal(found[1].loss, found[0].loss)
+      assert.equal(found[1].values.height, found[0].values.height)
+      assert.equal(found[1].feasible, found[0].feasible)
+    end
+  end)
+
+  it("are refused where there is nothing to change, listed or drawn", function()
+    local open = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 3, gravity = { 0.3, -4 },
+      precision = "float64", scene.robot():at { 0.4, 0.4 } }
+    local without = { world = open, steps = STEPS, objective = way,
+      trainable = { young = { min = 5, max = 20, per = "particle" } }, optimizer = cq.Optimizer.adam { rate = 0.02 } }
+    local cases = { friction = "no wall has friction", strength = "the robot has no controller",
+      noise = "the robot has no controller", latency = "the robot has no controller" }
+    for name, why in pairs(cases) do
+      local variant = { change = { [name] = 1 } }
+      local drawn = { count = 1, each = function() return variant end }
+      for kind, variants in pairs { listed = { variant }, drawn = drawn } do
+        without.variants = variants
+        mistake.refuses(function()
+          cq.Experiment(without):optimize { iterations = 1, folder = folder .. "/" .. name .. kind }
+        end, ("cq.Experiment: variant: change.%s has no effect: %s (variant 1 of 1)"):format(name, why))
+      end
+    end
+    -- where a variant brings it, or a value of 0 may become another one, there is something to change
+    local ground = scene.world(scene.robot())
+    local light = scene.world(scene.robot(), { gravity = { 0, 0 } })
+    local walks = { change = { noise = 0.1 }, adjust = function(f) f.controller = cq.Controller.sines { seed = 2 } end }
+    for k, given in ipairs { { variants = { { world = ground, change = { friction = 0.1 } } } },
+      { world = light, variants = { { change = { gravity = 0.1 } } } },
+      { variants = { walks } } } do
+      for name, value in pairs(without) do
+        if given[name] == nil then given[name] = value end
+      end
+      cq.Experiment(given):optimize { iterations = 1, folder = folder .. "/fine" .. k }
+    end
+  end)
+end)
