@@ -1,8 +1,9 @@
--- staged_variants: variants of the stages of a plan: what is refused before the first, and what a stage without
--- iterations has as its best.
+-- staged_variants: variants of the stages of a plan: what is refused before the first, what is told of them, and what
+-- a stage without iterations has as its best.
 local cq = require "cq"
 local host = require "cq.host"
 local mistake = require "tests.sentence"
+local option = require "cq.option"
 local scene = require "tests.scene"
 local scratch = require "tests.scratch"
 
@@ -53,6 +54,39 @@ describe("variants of stages", function()
       assert.equal(found[1].loss, found[0].loss)
       assert.equal(found[1].values.height, found[0].values.height)
       assert.equal(found[1].feasible, found[0].feasible)
+    end
+  end)
+
+  it("are told before a training, whose speed counts all their steps, and memory none of them", function()
+    -- what run:optimize tells of a training
+    local function told(more, def)
+      local message, said = require "cq.base.message", {}
+      local own, program = message.note, option.program
+      local run = cq.Experiment(fields(more))
+      program.quiet = false
+      -- keeps a note; the first is of the world, and no one is to be told the progress that follows
+      function message.note(format, ...) said[#said + 1], program.quiet = format:format(...), true end
+      local fine, problem = pcall(run.optimize, run, def)
+      message.note, program.quiet = own, true
+      assert.is_true(fine, problem)
+      return table.concat(said, "\n"), run.world
+    end
+    local function steps_of(said)
+      local seconds, rate = said:match "([%d.e+-]+) s an iteration, ([%d.e+-]+) million particle%-steps"
+      return seconds * rate * 1e6
+    end
+    local listed = { {}, { change = { substeps = 2 } }, { change = { stiffness = 0.1 }, steps = 5 } }
+    local alone, world = told({}, { iterations = 2, folder = folder .. "/alone" })
+    local one = world.particle_count * world.substeps * STEPS
+    assert.is_true(math.abs(steps_of(alone) / one - 1) < 0.02)
+    mistake.says(alone, "; memory ")
+    mistake.says(cq.Experiment(fields { variants = listed }):check().text, "(of the experiment without its variants)\n")
+    for name, def in pairs { experiment = { variants = listed }, stage = {} } do
+      local said = told(def, { iterations = 2, folder = folder .. "/" .. name,
+        variants = name == "stage" and listed or nil })
+      mistake.says(said, "\nmean of 3 listed variants\n")
+      assert.is_nil(said:find("memory", 1, true))
+      assert.is_true(math.abs(steps_of(said) / (3.5 * one) - 1) < 0.02, said)
     end
   end)
 

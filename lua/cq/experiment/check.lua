@@ -45,7 +45,8 @@ local function of_one(run)
   local steps = math.min(run.steps, 2)
   local report = { steps = run.steps, gradients = {},
     plan = run.world:memory_plan { steps = run.steps, memory = run.memory } }
-  local lines = { tostring(run.world), ("%s, %s"):format(text.count(run.steps, "control step"), report.plan.text) }
+  local lines = { tostring(run.world), ("%s, %s%s"):format(text.count(run.steps, "control step"),
+    report.plan.text, run.ensemble and " (of the experiment without its variants)" or "") }
   if run.world.def.integrator then table.insert(lines, 2, steps_replaced(run.world)) end
   if #T.leaves.list(run.params) > 0 then
     -- what is zero after two control steps need not be zero in the end: no warning yet

@@ -406,7 +406,7 @@ function Rollouts:release()
 end
 
 ---The objective and all constraints over the variants of an experiment, by name, and beside them mean and worst of the
----losses.
+---losses. Adds particles times engine steps of their simulations to run.particle_steps.
 ---Errors: no variant can begin; all of them fail; a loss that is not finite.
 ---@param run cq.Experiment      with an ensemble
 ---@param params table
@@ -428,6 +428,8 @@ function ensemble.numbers(run, params, steps)
   for i, k in ipairs(numbers) do
     local roll = rolls[i]
     if roll then
+      local def = defs[i]
+      run.particle_steps = (run.particle_steps or 0) + def.world.particle_count * def.world.substeps * def.fields.steps
       losses[#losses + 1] = of_variant(own, k, finite_loss, runs[i], roll)
       for name, value in pairs(of_variant(own, k, constrained.values, runs[i], params, roll)) do
         constraints[name] = constraints[name] or {}

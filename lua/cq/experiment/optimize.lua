@@ -5,6 +5,7 @@ local T = require "cq.tensor"
 local C = require("cq.base.engine").C
 local message = require "cq.base.message"
 local option = require "cq.option"
+local ensemble = require "cq.experiment.ensemble"
 local levels = require "cq.experiment.levels"
 local manifests = require "cq.run.manifest"
 local plans = require "cq.plan"
@@ -16,6 +17,7 @@ local settings = require "cq.experiment.settings"
 local stages = require "cq.experiment.stage"
 local taken = require "cq.run.taken"
 local training = require "cq.experiment.training"
+local variants = require "cq.experiment.variants"
 local watch = require "cq.base.watch"
 
 ---@class run.optimize.def
@@ -72,7 +74,15 @@ local function plan_of(def)
   return (plan or plans { stage }):scaled(option.get("budget", 1, is.number { above = 0 }))
 end
 
--- Prints the plan, the world and the memory that a rollout takes, before the training begins.
+-- The variants that a training begins with as text, nil without any: those of its stage; of several stages, whose
+-- variants the plan tells, the experiment's.
+local function variants_text(experiment, plan)
+  local only = #plan.stages == 1 and plan.stages[1]
+  return variants.words(only and ensemble.of_stage(levels.of(experiment, only.level), only) or experiment.own_ensemble)
+end
+
+-- Prints the plan, the world, scenes or variants, and the memory that a rollout takes, before the training begins.
+-- Variants need more memory than the experiment alone, and may differ in it.
 local function tell_plan(experiment, plan)
   if option.program.quiet then return end
   local world = experiment.world
@@ -81,15 +91,18 @@ local function tell_plan(experiment, plan)
   end
   message.note("%s", tostring(world))
   if experiment.scenes then message.note("%s", scenes.text(experiment)) end
-  message.note("%s on %s; %s", text.count(experiment.steps, "control step"), world.device,
-    world:memory_plan { steps = experiment.steps, memory = experiment.memory }.text)
+  local of_variants = variants_text(experiment, plan)
+  if of_variants then message.note("%s", of_variants) end
+  message.note("%s on %s%s", text.count(experiment.steps, "control step"), world.device, of_variants and "" or
+    "; " .. world:memory_plan { steps = experiment.steps, memory = experiment.memory }.text)
 end
 
--- Prints how fast the training went, forward and backward.
-local function tell_speed(experiment, iterations, seconds)
+-- Prints how fast the training went, forward and backward. before: the particle_steps of its variants when it began.
+local function tell_speed(experiment, iterations, seconds, before)
   if iterations < 1 or seconds <= 0 then return end
-  local particle_steps = experiment.world.particle_count * experiment.world.substeps * experiment.steps * iterations
-    * (experiment.scenes and experiment.scenes.count or 1)
+  local particle_steps = experiment.ensemble and experiment.particle_steps - before
+    or experiment.world.particle_count * experiment.world.substeps * experiment.steps * iterations
+      * (experiment.scenes and experiment.scenes.count or 1)
   message.note("%.3g s an iteration, %.3g million particle-steps a second forward and backward", seconds / iterations,
     particle_steps / seconds / 1e6)
 end
@@ -203,10 +216,11 @@ return function(experiment, fields)
     message.note("the run in %s has made %s; %d are asked for", run.folder, text.count(run.done, "iteration"),
       run.iterations)
   end
+  local before = levels.of(experiment, plan.stages[1].level).particle_steps or 0
   local first, started = run.done, C.cq_clock()
   local result = work:finish()
   if watch.wanted then is.fail("a new version of the script was saved") end
-  if #plan.stages == 1 then tell_speed(experiment, run.done - first, C.cq_clock() - started) end
+  if #plan.stages == 1 then tell_speed(experiment, run.done - first, C.cq_clock() - started, before) end
   local solution = result.solution
   if solution and not solution.feasible then
     message.note("no point keeps all constraints; nearest is %s; loosen what is violated, or allow more iterations",
