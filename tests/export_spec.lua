@@ -117,6 +117,30 @@ describe("state:save", function()
     end
   end)
 
+  it("has facets whose normals have length 1 and point outwards", function()
+    for _, dim in ipairs { 2, 3 } do
+      local all = process.read(rolled(dim).state:save(folder .. "/one.stl"))
+      local count, flux, volume = ffi.cast("uint32_t *", ffi.cast("char *", all) + 80)[0], 0, 0
+      assert.equal(84 + 50 * count, #all)
+      for k = 0, count - 1 do
+        local x = ffi.new "float[12]"
+        ffi.copy(x, ffi.cast("char *", all) + 84 + 50 * k, 48)
+        assert.near(1, math.sqrt(x[0] ^ 2 + x[1] ^ 2 + x[2] ^ 2), 1e-6)
+        local cross = {}
+        for d = 0, 2 do
+          local e, f = (d + 1) % 3, (d + 2) % 3
+          cross[d] = (x[6 + e] - x[3 + e]) * (x[9 + f] - x[3 + f]) - (x[6 + f] - x[3 + f]) * (x[9 + e] - x[3 + e])
+          volume = volume + x[3 + d] * cross[d] / 6
+        end
+        -- the volume once more, by the normals as they stand there
+        local area = math.sqrt(cross[0] ^ 2 + cross[1] ^ 2 + cross[2] ^ 2) / 2
+        for d = 0, 2 do flux = flux + x[3 + d] * x[d] * area / 3 end
+      end
+      assert.is_true(volume > 0)
+      assert.near(volume, flux, 1e-5 * volume)
+    end
+  end)
+
   it("has the units of its columns in the head of a CSV, in the user's words", function()
     local state = rolled(2).state
     local path = state:save(folder .. "/one.csv", { fields = { "velocity", "cauchy", "group" },
