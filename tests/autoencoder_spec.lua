@@ -1,6 +1,7 @@
 -- autoencoder: an observer that learns what to see: its network beside PCA, its pictures, gradients through it to the
 -- state and to its weights, what it collects, and a run of it as data.
 local cq = require "cq"
+local engine = require "cq.base.engine"
 local T = require "cq.tensor"
 local scene = require "tests.scene"
 local spread = require "tests.spread"
@@ -260,26 +261,63 @@ describe("an autoencoder that observes", function()
     assert.equal(8, again.collected)
   end)
 
+  -- the last: broken off within the rollout of that iteration, whose pictures are forgotten
   it("is kept by a run that goes on, with its pictures and its optimizer, to the last bit", function()
-    local function train(iterations, folder, resume)
+    local function train(iterations, folder, resume, last)
+      local made = 0
       local eye, optimizer = small { collect = 1, replay = 12 }, adam()
       local run = cq.Experiment { world = world(), steps = 5, observer = eye,
         controller = cq.Controller.mlp { hidden = { 4 }, seed = 2 },
-        objective = function(state) return state:center("trunk")[1] end, optimizer = adam() }
+        optimizer = adam(), objective = function(state)
+          made = made + 1
+          if made == last then engine.C.cq_interrupt(1) end
+          return state:center("trunk")[1]
+        end }
       run:optimize { iterations = iterations, folder = folder, resume = resume, on_iteration = function()
         eye:fit { optimizer = optimizer, iterations = 5, batch = 4 }
       end }
+      engine.C.cq_interrupt(0)
       return eye, run
     end
-    local one, two = process.folder(), process.folder()
+    local one = process.folder()
     local whole, wanted = train(4, one)
-    train(2, two)
-    local eye, run = train(4, two, true)
+    for _, last in ipairs { false, 3 } do
+      local two = process.folder()
+      train(last and 4 or 2, two, false, last)
+      local eye, run = train(4, two, true)
+      assert.equal(whole.made, eye.made)
+      assert.is_true(eye.pictures:equal(whole.pictures))
+      for name, value in pairs(whole.weights) do assert.is_true(value:equal(eye.weights[name]), name) end
+      for name, value in pairs(wanted.params.controller) do
+        assert.is_true(value:equal(run.params.controller[name]), name)
+      end
+      process.remove(two)
+    end
+    process.remove(one)
+  end)
+
+  it("is kept by a learner that goes on, within episodes too", function()
+    local function train(folder, stop, resume)
+      local eye, optimizer = small { collect = 2, replay = 12 }, adam(1e-2)
+      local env = cq.Env { world = world(), scenes = 2, steps = 6, observer = eye, reward = function(_, _, after)
+        return after:center("trunk"):slice(1, 1, -1):flatten()
+      end }
+      local learner = cq.Learner.ppo { env = env, steps = 42, batch = 14, minibatches = 2, epochs = 2, hidden = { 4 },
+        rate = 1e-2, seed = 3 }
+      learner:train { folder = folder, resume = resume or false, on_update = function(row)
+        eye:fit { optimizer = optimizer, iterations = 3, batch = 4 }
+        return row.steps == stop
+      end }
+      return eye, learner
+    end
+    local one, two = process.folder(), process.folder()
+    local whole, wanted = train(one)
+    train(two, 28)
+    local eye, learner = train(two, nil, true)
+    assert.equal(whole.made, eye.made)
     assert.is_true(eye.pictures:equal(whole.pictures))
     for name, value in pairs(whole.weights) do assert.is_true(value:equal(eye.weights[name]), name) end
-    for name, value in pairs(wanted.params.controller) do
-      assert.is_true(value:equal(run.params.controller[name]), name)
-    end
+    for name, value in pairs(wanted.params) do assert.is_true(value:equal(learner.params[name]), name) end
     process.remove(one)
     process.remove(two)
   end)

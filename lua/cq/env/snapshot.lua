@@ -133,7 +133,7 @@ local function are_same(world, observation, saved)
 end
 
 ---Brings an environment to the point of a snapshot: draws its episodes again, and simulates their control steps again.
----Warns if the observation is not the saved one to the last bit.
+---Warns if the observation is not the saved one to the last bit; that of an observer that learns is the saved one.
 ---Errors: no snapshot; one of another number of scenes, observations or actions.
 ---@param self cq.Env
 ---@param saved table             of snapshot.of
@@ -153,6 +153,11 @@ function snapshot.restore(self, saved, observe)
   for k = 1, saved.actions and saved.actions:size(1) or 0 do self.acted[k] = saved.actions[k] end
   self.state = repeat_steps(self, saved, #self.acted)
   self.failures, self.ready = saved.failures, true
+  -- an observer that learns may have learned since, and sees the next states by that
+  if self.observer.restore then
+    self.observation = saved.observation:copy()
+    return
+  end
   self.observation = observe(self, self.state)
   if not are_same(self.world, self.observation, saved.observation) then
     message.warn("env:restore: the scenes come to other observations than those that were saved: the script, the program or the machine is another; the environment goes on from these")

@@ -221,18 +221,27 @@ local function check_state(self, state, what, whose)
   if state.env then check_snapshot(self, what) end
 end
 
--- A learner's state, with that of its environment where this has begun and can be taken up again.
+-- The observer of a learner's environment, if it learns itself, as an autoencoder does; else nil.
+local function learning_observer(self)
+  local observer = text.is_instance(self.env, "cq.Env") and self.env.observer
+  return observer and observer.restore and observer or nil
+end
+
+-- A learner's state, with that of its environment where this has begun and can be taken up again, and of an observer
+-- that learns.
 local function state_of(self)
+  local observer = learning_observer(self)
   local out = { kind = self.kind, signature = signature_of(self), updates_made = self.updates_made,
     steps_made = self.steps_made, params = T.leaves.snapshot(self.params), parts = {}, kept = {},
-    env = self.began and self.env.snapshot and self.env:snapshot() or nil }
+    env = self.began and self.env.snapshot and self.env:snapshot() or nil,
+    observer = observer and observer:state() or nil }
   for _, name in ipairs(self.parts) do out.parts[name] = self[name] and self[name]:state() or nil end
   for _, name in ipairs(self.kept) do out.kept[name] = T.leaves.snapshot(self[name]) end
   return out
 end
 
 ---All that is needed to go on later, bit for bit, as a table for cq.save: parameters, moments of the optimizers,
----running means, random numbers, and where the environment stands.
+---running means, random numbers, where the environment stands, and what its observer has learned (an autoencoder).
 ---Errors: an environment that has no snapshot, as cq.Env has.
 ---@return table
 function Learner:state()
@@ -250,6 +259,8 @@ local function assign(self, state)
   self.updates_made, self.steps_made = state.updates_made, state.steps_made
   self.began = state.env ~= nil
   if state.env then self.env:restore(state.env) end
+  local observer = state.observer and learning_observer(self)
+  if observer then observer:restore(state.observer) end
 end
 
 -- Takes over a state that was checked as a whole. Where one of its parts is damaged, the learner is as it was before.
@@ -328,7 +339,7 @@ local function open(self, def)
 end
 
 -- One update of the algorithm, with `begin` before the first; its row of the history is kept and recorded in the run,
--- with a checkpoint. Returns the value of on_update: true ends the training.
+-- with a checkpoint after on_update. Returns the value of on_update: true ends the training.
 local function one_update(self, def, run)
   if not self.began then self:begin() end
   local row = self:iterate()
@@ -338,9 +349,11 @@ local function one_update(self, def, run)
     local recorded = { iteration = self.updates_made }
     for name, value in pairs(row) do recorded[name] = value end
     run:record(recorded)
-    run:checkpoint(self.updates_made, self.params, self:state())
   end
-  return def.on_update and predicates.read(def.on_update(row, self), "learner:train: on_update")
+  local stops = def.on_update and predicates.read(def.on_update(row, self), "learner:train: on_update")
+  -- with what on_update has changed, as the weights of an observer
+  if run then run:checkpoint(self.updates_made, self.params, self:state()) end
+  return stops
 end
 
 -- The error of an update, with what to do where a loss or a gradient is not finite.

@@ -100,10 +100,29 @@ local function collect(copy, state, picture)
   local frames = (state.batched and picture or picture:unsqueeze(1)):detach()
   reserve(self)
   for k = 1, frames:size(1) do
-    self.pictures[self.made % self.replay + 1] = frames[k]
+    local at = self.made % self.replay + 1
+    if self.taken then self.taken[#self.taken + 1] = { at = at, before = self.pictures[at]:copy() } end
+    self.pictures[at] = frames[k]
     self.made = self.made + 1
   end
   self.collected = math.min(self.made, self.replay)
+end
+
+---@internal
+---Begins an evaluation, whose pictures autoencoder:rewind forgets if it fails.
+function Autoencoder:mark()
+  local own = keeper(self)
+  own.taken, own.spacing_before = {}, own.spacing
+end
+
+---@internal
+---Forgets the pictures collected since autoencoder:mark: those of an evaluation that failed and is made again.
+function Autoencoder:rewind()
+  local own = keeper(self)
+  for k = #own.taken, 1, -1 do own.pictures[own.taken[k].at] = own.taken[k].before end
+  own.made = own.made - #own.taken
+  own.collected = math.min(own.made, own.replay)
+  own.taken, own.last.roll, own.last.step, own.spacing = nil, nil, nil, own.spacing_before
 end
 
 -- ---- the network ----------------------------------------------------------------------------------------------------

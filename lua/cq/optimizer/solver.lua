@@ -101,9 +101,27 @@ local function stops(self)
     save = self.run and self.best and function() self:save() end }
 end
 
+-- The function `run` of the parameters; where it fails, the experiment's observer forgets the pictures that it
+-- collected meanwhile, since the evaluation is made again. self.experiment may lack.
+local function undone_if_failed(self, run)
+  local observer = self.experiment and self.experiment.observer
+  if not (observer and observer.rewind) then return run end
+  -- Passes on the results of pcall, or raises its error.
+  local function finish(fine, ...)
+    if fine then return ... end
+    observer:rewind()
+    error((...), 0)
+  end
+  return function(params)
+    observer:mark()
+    return finish(pcall(run, params))
+  end
+end
+
 -- Calls run(params) and returns its values by name, the gradients of each pass, and the user's further results. One
 -- that Ctrl-C interrupted is repeated when the user continues. Errors of the user's function pass through.
 local function evaluate_with(self, run)
+  run = undone_if_failed(self, run)
   while true do
     local fine, values, grads, more = pcall(function()
       if self.recover then return self.recover:evaluate(run, self.params) end
