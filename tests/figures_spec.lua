@@ -8,6 +8,7 @@ local figures = require "cq.experiment.figures"
 local image = require "cq.base.image"
 local option = require "cq.option"
 local paint = require "cq.picture.paint"
+local plans = require "tests.plans"
 local process = require "tests.process"
 local raster = require "cq.picture.raster"
 local scratch = require "tests.scratch"
@@ -84,6 +85,18 @@ describe("run:figures", function()
     -- what is half solid lets the ground shine through
     assert.is_true(within(soft, paint.categories[2], left) < within(made, paint.categories[2], left))
     assert.equal(1000, made.width)
+  end)
+
+  it("shows the body of an extracted stage, whichever parameters it is given", function()
+    local run = cq.Experiment(plans.block)
+    plans.optimize(run, plans.whole(), folder)
+    local title = ("%d of %d particles are solid"):format(#run.body.particles, run.body.total)
+    for _, params in ipairs { "best", "last", T.leaves.snapshot(run.params) } do
+      local def = figures.spec { params = params, width = 800 }
+      figures.page(run, def)
+      assert.same(run.body.particles, def.body.particles)
+      assert.is_truthy(def.title:find(title, 1, true), def.title)
+    end
   end)
 
   it("adds a curve of the objective where something was optimised", function()

@@ -7,6 +7,7 @@ local paint = require "cq.picture.paint"
 local plot = require "cq.plot"
 local raster = require "cq.picture.raster"
 local evaluate = require "cq.experiment.evaluate"
+local extracted = require "cq.experiment.extracted"
 local render = require "cq.experiment.render"
 local visuals = require "cq.picture.visuals"
 
@@ -289,9 +290,9 @@ end
 -- Determines what a page of figures shows: completes its options `def` in place with body, solid (the body or nil),
 -- world and params, and with def.simulate(on_step, steps), which runs their rollout and returns it.
 local function subject(self, def)
-  def.body = def.body or def.params == "best" and self.extracted and self.body or nil
-  def.solid, def.world = def.body, def.body and def.body.world or self.world
   def.params = evaluate.params(self, def.params, "run:figures")
+  if self.extracted then def.body = def.body or extracted.result(self, def.params) end
+  def.solid, def.world = def.body, def.body and def.body.world or self.world
   -- Runs the rollout that the page shows; on_step gets each state.
   function def.simulate(on_step, steps)
     return self:rollout(def.params, { body = def.body, on_step = on_step, steps = steps })
