@@ -171,6 +171,29 @@ describe("run:optimize with a plan", function()
     fails(folder .. "/a/none/made", function() run.body:save(run:path "" .. "none/made.csv") end)
   end)
 
+  it("is that of topology optimization with constraints, too", function()
+    local function bound(level)
+      local def = block(level)
+      def.constraints = { def.design:volume { at_most = 0.4 } }       -- violated, and the first stage keeps the block
+      return def
+    end
+    local function plan(optimizer)
+      return cq.Plan.topology { starts = { count = 1 }, optimizer = optimizer }:scaled(0.05)
+    end
+    fails("augmented_lagrangian { inner = ... }, or take cq.Optimizer.nlopt or cq.Optimizer.ipopt, as optimizer of the "
+      .. "stage, of cq.Plan or of cq.Plan.topology", function() optimize(cq.Experiment(bound), plan(), "none") end)
+    local run = cq.Experiment(bound)
+    optimize(run, plan(cq.Optimizer.augmented_lagrangian { inner = adam() }), "bound")
+    assert.is_number(run.best.values.volume)
+    -- what its stage cannot change does not decide which gait is the best
+    local history, least = cq.Run.read_history(folder .. "/bound"), math.huge
+    for _, row in ipairs(history) do
+      if row.stage == "coarse gait" then least = math.min(least, row.loss) end
+    end
+    assert.is_true(history[1].volume > 0.41 and least < history[1].loss)
+    assert.equal(least, cq.load(folder .. "/bound/stages/coarse gait/saved.bin").data.result.loss)
+  end)
+
   it("tells that starts are one training", function()
     local messages, told = require "cq.base.message", {}
     local warn = messages.warn

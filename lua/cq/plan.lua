@@ -342,6 +342,9 @@ method.guard(Plan, "plan")
 ---@field name? string                 for people
 ---@field starts? cq.Plan.starts.def   4, of which 2 go on after the stage "binary", unless given
 ---@field coarsen? integer             of the first three stages; 1: they have the level of the others
+---@field optimizer? cq.Optimizer      of all stages; Adam unless given, which knows no constraints. For these:
+---  cq.Optimizer.augmented_lagrangian { inner = ... } around cq.Optimizer.adam { rate = 0.01, epsilon = 1e-4,
+---  relative_epsilon = true }
 ---@field passive_weight? number       of what the body gains without any signal; 1. 0: a body may be paid for falling
 ---@field feedback? integer            iterations of one more stage, in which the experiment's controller is trained
 ---  beside the pulses; 0

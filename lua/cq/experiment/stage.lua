@@ -94,7 +94,8 @@ function stages.check(stage, run, is_first)
   scenes.check_options(run, stage.options, what)
   local own = ensemble.of_stage(run, stage)
   ensemble.check(run, own, optimizer, what)
-  solve.check(optimizer, run.constraints, { stage.minimize }, what)
+  solve.check(optimizer, run.constraints, { stage.minimize }, what, stage.optimizer
+    and ", as optimizer of the stage, of cq.Plan or of cq.Plan.topology")
   free_of(stage, run)
   ensemble.check_list(run, own, is_first and stage.body == "soft" and stage.iterations > 0)
 end

@@ -45,13 +45,14 @@ local spec = is.define("optimizer:solve", {
 ---@param constraints cq.Constraint[]
 ---@param minimize string[]    "violation" and "objective", one after the other
 ---@param what string
-function solve.check(optimizer, constraints, minimize, what)
+---@param given_as? string     where another optimizer is given, for the end of a sentence
+function solve.check(optimizer, constraints, minimize, what, given_as)
   if #constraints == 0 and minimize[1] == "violation" then
     is.fail("%s: minimize \"violation\" needs constraints", what)
   end
   if #constraints > 0 and optimizer.rule then
     is.fail("%s: cq.Optimizer.%s knows no constraints; put it into cq.Optimizer.augmented_lagrangian { inner = ... }, "
-      .. "or take cq.Optimizer.nlopt or cq.Optimizer.ipopt", what, optimizer.kind)
+      .. "or take cq.Optimizer.nlopt or cq.Optimizer.ipopt%s", what, optimizer.kind, given_as or "")
   end
   if optimizer.check_constraints then optimizer:check_constraints(constraints, what) end
 end

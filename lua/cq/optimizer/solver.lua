@@ -67,16 +67,19 @@ local function tell_unreached(self, values, judged, reached)
 end
 
 -- Is one evaluation better than another? A feasible one beats an infeasible one, then the lower objective; of
--- infeasible ones the lower worst violation, then the lower sum.
+-- infeasible ones the lower worst violation, then the lower sum, then the lower objective: a stage may train nothing
+-- that its constraints depend on.
 local function is_better(one, other)
   if not other then return true end
   if one.feasible ~= other.feasible then return one.feasible end
   if one.feasible then return one.values.objective < other.values.objective end
   if one.judged.worst ~= other.judged.worst then return one.judged.worst < other.judged.worst end
-  return (one.judged.all or 0) < (other.judged.all or 0)
+  local sum, least = one.judged.all or 0, other.judged.all or 0
+  if sum ~= least then return sum < least end
+  return one.values.objective < other.values.objective
 end
 
--- Keeps the parameters of an evaluation in self.best if it is the best: feasible before infeasible, then by objective.
+-- Keeps the parameters of an evaluation in self.best if it is the best (is_better).
 local function keep_best(self, values, judged)
   local point = { values = values, judged = judged, feasible = judged.feasible, iteration = self.evaluations + 1 }
   if not is_better(point, self.best) then return end

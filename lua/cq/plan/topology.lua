@@ -3,6 +3,7 @@ local is = require "cq.base.schema"
 
 local spec = is.define("cq.Plan.topology", { name = is.string { default = "topology" },
   starts = is.table { optional = true }, coarsen = is.integer { min = 1, max = 8, default = 2 },
+  optimizer = is.instance { "cq.Optimizer", optional = true },
   passive_weight = is.number { min = 0, default = 1 }, feedback = is.integer { min = 0, default = 0 } })
 
 ---cq.Plan.topology: a plan of coarse, soft, binary and pulse stages.
@@ -18,7 +19,7 @@ return function(fields)
   local level = { coarsen = def.coarsen }
   local stages = {
     name = def.name,
-    optimizer = require("cq.optimizer").adam { rate = 0.01, epsilon = 1e-4, relative_epsilon = true },
+    optimizer = def.optimizer or require("cq.optimizer").adam { rate = 0.01, epsilon = 1e-4, relative_epsilon = true },
     starts = def.starts or { count = 4, keep = 2, at = "binary" }, options = { gradient_decay = "auto" },
     { name = "coarse gait", iterations = 60, level = level, train = { "design.layout", "design.pulses" } },
     { name = "coarse soft", iterations = 150, level = level, options = growing },
