@@ -82,6 +82,38 @@ describe("a run whose simulation fails", function()
     end
   end)
 
+  it("keeps those of a design, too, and tells where void that failed before is not in them", function()
+    local script = process.write(folder .. "/design.lua", [[
+package.path = "./?.lua;" .. package.path
+local cq, plans = require "cq", require "tests.plans"
+local run = cq.Experiment(function()
+  local robot = cq.Robot {
+    shape = cq.Shape.box { name = "block", size = { 0.2, 0.2 }, spacing = 0.02 },
+    material = cq.Material.neo_hookean { young = 1e5, poisson = 0.4, density = 1000 },
+    actuators = cq.Actuator.isotropic { count = 2, max = cq.option("max", 1e6) },
+  }
+  local world = plans.block({ coarsen = 1 }).world:with_robots { robot:at { 0.24, 0.3 } }
+  return { world = world, steps = 100, design = cq.Topology { world = world, duration = 0.2 },
+    objective = function(state) return state:center(world.robots[1])[1] end }
+end)
+local design = run.params.design
+design.sign:fill(1)
+design.magnitude:fill(1)
+if cq.option("void", false) then
+  for p = 1, 50 do design.density:set(-1, p) end
+end
+run:optimize { iterations = 1, recover = false, optimizer = cq.Optimizer.adam { rate = 0.1 } }
+]])
+    local result = process.cqlua { script, "--out", folder .. "/run" }
+    has(result.err, "the simulation failed at control step 3 ", "the last 3 states before the failure are in")
+    local again = process.cqlua { "replay", folder .. "/run", "--render", "no" }
+    assert.equal(0, again.code, again.err)
+    has(again.out, "again: " .. result.err:match "the simulation failed at .-det F")
+    has(process.cqlua({ script, "--void", "--out", folder .. "/void" }).err, "the simulation failed at control step",
+      "the states before the failure are not kept: void of the design had failed too")
+    has(process.cqlua({ "replay", folder .. "/void" }).err, "no states before a failed simulation are kept there")
+  end)
+
   it("draws the last steps", function()
     failed()
     local result = process.cqlua({ "replay", "run" }, { before = ("cd %s;"):format(folder) })
@@ -95,7 +127,7 @@ describe("a run whose simulation fails", function()
     assert.is_nil(host.kind(folder .. "/run/failure.bin"))
     local result = process.cqlua { "replay", folder .. "/run" }
     assert.equal(1, result.code)
-    has(result.err, "has no failure.bin: its simulation did not fail")
+    has(result.err, "has no failure.bin: no states before a failed simulation are kept there")
     cq.save(folder .. "/run/failure.bin", { format = "cqlua run", version = 2, parameters = {} })
     has(process.cqlua({ "replay", folder .. "/run" }).err, "failure.bin is damaged: it has no states")
   end)

@@ -36,7 +36,8 @@ end
 
 -- Simulates again up to the failure: { problem: its sentence, first: control step of the first kept state, states: the
 -- last ones (state_of), signals {steps, signals} of the control steps from there on, before {first, signals} those
--- until then or nil }; nil: it did not fail this time, or before its first state.
+-- until then or nil }; nil and why: it did not fail this time, before its first state, or without void particles of a
+-- design, so that its states are not of all particles.
 local function fly(experiment)
   local states, last, most = {}, nil, nil
   local fine, problem = pcall(T.tape.pause, experiment.rollout, experiment, experiment.params, {
@@ -46,7 +47,11 @@ local function fly(experiment)
       if #states > most then table.remove(states, 1) end
     end,
   })
-  if fine or not last or not tostring(problem):find("the simulation failed at", 1, true) then return nil end
+  if fine or not tostring(problem):find("the simulation failed at", 1, true) then
+    return nil, "the simulation with the last parameters, without variants, does not fail again"
+  end
+  if not last then return nil, "the simulation fails before its first state" end
+  if last.world.part_of then return nil, "void of the design had failed too, and is not in them" end
   local first = last.step - #states + 1
   -- The signals of control steps from `from` to `to`, a row each.
   local function signals(from, to)
@@ -66,10 +71,11 @@ end
 function flight.record(folder, experiment, problem)
   if option.program.follows or not tostring(problem):find("the simulation failed at", 1, true) then return end
   local fine, why = pcall(function()
-    local scenes = experiment.scenes and experiment.scenes.count or 1
+    local scenes, reason = experiment.scenes and experiment.scenes.count or 1, nil
     for k = 1, scenes do
       local one = experiment.scenes and experiment:scene(k) or experiment
-      local failure = fly(one)
+      local failure, none = fly(one)
+      reason = none or reason
       if failure then
         saved_runs.write_failure(folder, T.leaves.snapshot(one.params), one, failure)
         message.note("the last %s before the failure are in %s; cqlua replay %s goes on from there",
@@ -77,6 +83,7 @@ function flight.record(folder, experiment, problem)
         return
       end
     end
+    message.note("the states before the failure are not kept: %s", reason)
   end)
   if not fine then message.note("the states before the failure could not be kept: %s", tostring(why)) end
 end

@@ -63,8 +63,8 @@ function failure.is_in(folder) return host.kind(folder .. "/" .. runs.failure_na
 function failure.load(folder)
   local path = folder .. "/" .. runs.failure_name
   if not failure.is_in(folder) then
-    is.fail("cqlua replay: %s has no %s: its simulation did not fail; cqlua report %s shows the run", folder,
-      runs.failure_name, text.quoted(folder))
+    is.fail("cqlua replay: %s has no %s: no states before a failed simulation are kept there; cqlua report %s shows the run",
+      folder, runs.failure_name, text.quoted(folder))
   end
   local saved = load(path)
   local found = type(saved.data) == "table" and saved.data.failure

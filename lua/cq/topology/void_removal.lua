@@ -140,7 +140,8 @@ local function remote_void(design, density)
 end
 
 -- Runs the rollout without the remote void, if the design asks for that, and without void particles that fail. Returns
--- it, its world and its definition. Errors: a solid particle fails.
+-- true and the rollout, or false and an error where a solid particle fails; then the world of the last rollout and its
+-- definition.
 local function attempt(design, params, given, whole)
   local fields = tables.merged(given)
   local world, own, kept = whole, robot_in(design, whole), nil
@@ -154,11 +155,11 @@ local function attempt(design, params, given, whole)
   while true do
     failures.culprits = {}
     local fine, roll = pcall(world.rollout, world, fields)
-    if fine then return roll, world, fields end
+    if fine then return true, roll, world, fields end
     local culprits, is_void = culprits_of(own, kept), false
     density = density or culprits[1] and design:map(params).density:detach()
     for _, p in ipairs(culprits) do is_void = leave_out(design, density, gone, p, radii) or is_void end
-    if not is_void then error(roll, 0) end
+    if not is_void then return false, roll, world, fields end
     radii = 2 * radii
     message.note_once("a void particle failed in the simulation: such particles are left out, until the next rollout")
     world, own, fields.robot, kept = rest_of(design, body, gone, whole, with_body)
@@ -166,21 +167,22 @@ local function attempt(design, params, given, whole)
 end
 
 ---A rollout of a design, without void that it fails by. With on_step it is run once before to find that void, so that
----on_step sees no rollout that fails.
+---on_step sees no rollout that fails by void; one that fails by solid is run again for it.
 ---@param design cq.Topology
 ---@param params table       of the design
 ---@param fields table       as world:rollout takes them
 ---@param world cq.World     the design's, or a variant of it
 ---@return cq.Rollout
 function void_removal.rollout(design, params, fields, world)
-  local on_step = fields.on_step
-  if not on_step then return (attempt(design, params, fields, world)) end
-  -- who draws sees no rollout that fails
-  local given = {}
-  for name, value in pairs(fields) do given[name] = name ~= "on_step" and value or nil end
-  local _, rest, found = attempt(design, params, given, world)
-  found.on_step = on_step
-  return rest:rollout(found)
+  local given = tables.merged(fields)
+  given.on_step = nil
+  local fine, roll, rest, found = attempt(design, params, given, world)
+  if fields.on_step then
+    found.on_step = fields.on_step
+    return rest:rollout(found)
+  end
+  if not fine then error(roll, 0) end
+  return roll
 end
 
 return void_removal
