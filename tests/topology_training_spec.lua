@@ -225,6 +225,17 @@ describe("the way to a binary design", function()
     says(function() loss_of(p) end, "particle 34 of robot", "was turned inside out")
   end)
 
+  it("says of a body that fails and has no solid that it is empty", function()
+    local list = {}
+    for k = 1, 100 do list[k] = k end
+    local design = design_of({}, failing(list))
+    local run, p = experiment(design), variables(design)
+    p.density:fill(-1)
+    says(function() run:rollout { design = p } end, "the simulation failed at control step 1 ",
+      "was turned inside out", "no particle of the design is solid: the body is empty; begin with more of it, as after a "
+      .. "soft stage, or bound it by design:volume { at_least = ... }")
+  end)
+
   it("leaves out void from farther around each time that it fails", function()
     local design = design_of({}, failing { 32, 38, 52, 58, 72, 78 })     -- none within the filter's radius of another
     local run, p, attempts = experiment(design), variables(design), 0

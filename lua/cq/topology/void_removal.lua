@@ -23,6 +23,9 @@ local void_removal = {}
 
 local VOID = 0.01          -- densities below are as good as nothing: the mass of a hundredth of a particle, or less
 
+-- The end of the sentence on a failed simulation of a body that has no solid.
+local EMPTY = "; no particle of the design is solid: the body is empty; begin with more of it, as after a soft stage, or bound it by design:volume { at_least = ... }"
+
 -- Calls each(other) for every particle within the filter's radius of p.
 local function neighbours(design, p, each)
   local near = design.filter.matrix
@@ -139,9 +142,17 @@ local function remote_void(design, density)
   return gone
 end
 
+-- Are all particles of the design in the table `gone`?
+local function is_all(design, gone)
+  for p = 1, design.robot.particle_count do
+    if not gone[p] then return false end
+  end
+  return true
+end
+
 -- Runs the rollout without the remote void, if the design asks for that, and without void particles that fail. Returns
--- true and the rollout, or false and an error where a solid particle fails; then the world of the last rollout and its
--- definition.
+-- true and the rollout, or false and an error where a solid particle fails, or all are void; then the world of the last
+-- rollout and its definition.
 local function attempt(design, params, given, whole)
   local fields = tables.merged(given)
   local world, own, kept = whole, robot_in(design, whole), nil
@@ -160,6 +171,7 @@ local function attempt(design, params, given, whole)
     density = density or culprits[1] and design:map(params).density:detach()
     for _, p in ipairs(culprits) do is_void = leave_out(design, density, gone, p, radii) or is_void end
     if not is_void then return false, roll, world, fields end
+    if is_all(design, gone) then return false, roll .. EMPTY, world, fields end
     radii = 2 * radii
     message.note_once("a void particle failed in the simulation: such particles are left out, until the next rollout")
     world, own, fields.robot, kept = rest_of(design, body, gone, whole, with_body)
