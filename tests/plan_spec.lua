@@ -285,6 +285,11 @@ describe("run:optimize with a plan", function()
     refuses({ level = { coarsen = 2 } }, "coarsen 2, needs an experiment that is made by a function")
     refuses({ optimizer = cq.Optimizer.nlopt { algorithm = "lbfgs" }, options = { rate = 1 } },
       "options.rate: cq.Optimizer.nlopt has none of its own")
+    for name, value in pairs { iterations = "x", body = "hard" } do
+      local plan = cq.Plan { { name = "a", iterations = 1 } }
+      plan.stages[1][name] = value
+      says(function() optimize(run, plan, "a") end, ("cq.Plan: stage: %s must be"):format(name))
+    end
     assert.is_nil(host.kind(folder .. "/a"))
     says(function() run:optimize { plan = whole_plan(), iterations = 3 } end,
       "give either plan or iterations, not both")

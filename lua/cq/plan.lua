@@ -277,11 +277,13 @@ local function new(_, fields)
 end
 
 ---A copy of the plan with a share of all iterations, those of stop.stalled and starts too; where there are any, at
----least one stays. The plan itself for a budget of 1. For --budget.
+---least one stays. The plan itself for a budget of 1. For --budget. Errors: a stage that was changed since to a value
+---that none has.
 ---@internal
 ---@param budget number
 ---@return cq.Plan
 function Plan:scaled(budget)
+  for _, stage in ipairs(self.stages) do stage_spec(stage) end
   if budget == 1 then return self end
   -- A number of iterations times the budget, at least one if there was any.
   local function part(count) return count > 0 and math.max(1, math.floor(count * budget + 0.5)) or 0 end
