@@ -431,7 +431,7 @@ world:rollout { steps = 9, on_step = function() require("cq.base.engine").C.cq_i
   it("replaces an earlier run with --overwrite, all of it", function()
     cqlua { script(loop), "--out", out() }
     local other = script "local run = require('cq.run').open { iterations = 1 }\nrun:record { loss = 1 }"
-    local result = cqlua { other, "--out", out(), "--overwrite" }
+    local result = cqlua { "--out", out(), "--overwrite", other }
     assert.equal(0, result.code, result.err)
     assert.equal("iteration,loss\n1,1\n", process.read(out() .. "/history.csv"))
     -- nothing of the earlier one is left that --resume could take for the new one's

@@ -30,7 +30,7 @@ local function program_names()
 end
 
 -- Reads an option, "--name=value", "--name value" or "--name", at position `at` of the arguments: returns its name, its
--- value as text or true, and the number of arguments read. is_switch(name): does the option take no value?
+-- value as text or true, and the number of arguments read. is_switch(name, following): does the option take no value?
 local function long_option(arguments, at, is_switch)
   local name, value = arguments[at]:match "^%-%-([%w_-]+)=(.*)$"
   if name then return name, value, 1 end
@@ -38,7 +38,7 @@ local function long_option(arguments, at, is_switch)
   if not name then misuse("%s is no option; options are --name value or --name=value", arguments[at]) end
   local following = arguments[at + 1]
   if name == "serve" and not (following or ""):match "^%d+$" then return name, "0", 1 end      -- any port
-  if is_switch(name) or following == nil or following:match "^%-%-%a" then return name, true, 1 end
+  if is_switch(name, following) or following == nil or following:match "^%-%-%a" then return name, true, 1 end
   return name, following, 2
 end
 
@@ -56,6 +56,16 @@ end
 
 -- Is this one of the program's options that take no value?
 local function is_program_switch(name) return program_words[name] == true end
+
+-- Is this one of the program's options of true or false, before a word that is neither, as the name of a script?
+local function is_alone(name, following)
+  for _, declared in ipairs(option.declared) do
+    if declared.name == name and declared.kind.cats == "boolean" then
+      return option.read(name, following, declared.kind) == nil
+    end
+  end
+  return false
+end
 
 -- Sets an option that the subcommand declares, in parsed.options. For a subcommand that runs a script, an undeclared
 -- option goes to the script (parsed.given); else it ends the program with an error.
@@ -111,10 +121,11 @@ end
 -- positional: other arguments, given: options of the script, code: pieces of -e, help, version, interactive }.
 local function parse(arguments)
   local parsed = { code = {}, given = {}, positional = {} }
-  -- Is this an option without a value?
-  local function is_switch(name)
+  -- Is this an option without a value? following: the word after it.
+  local function is_switch(name, following)
     local kind = parsed.command and parsed.command.options[name]
     return is_program_switch(name) or (kind ~= nil and kind.cats == "boolean")
+      or not parsed.name and following ~= nil and is_alone(name, following)
   end
   local at = 1
   while at <= #arguments do
