@@ -86,6 +86,10 @@ describe("cq.Plan", function()
     says(function() cq.Plan { { name = "a", iterations = 1, recover = { halvings = -1 } } } end,
       "halvings must be a whole number at least 0")
     says(function() cq.Plan { { name = "a", iterations = 1, stop = { stall = 4 } } } end, "unknown field stall")
+    says(function() cq.Plan { { name = "a", iterations = 1, stop = {} } } end,
+      'cq.Plan: stage "a": stop needs stalled, iterations without progress, or below, a loss')
+    says(function() cq.Plan { stop = { change = 0.1 }, { name = "a", iterations = 1 } } end,
+      "stop needs stalled, iterations without progress (of which change is the measure), or below")
     says(function() cq.Plan { { name = "a", iterations = 1, initial = "last" } } end, "this is the first")
     says(function() cq.Plan { starts = { count = 2, at = "gaits" }, gait } end,
       'starts.at: there is no stage "gaits" (did you mean gait?)')

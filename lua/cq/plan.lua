@@ -137,7 +137,8 @@ plan.of_stage = of_stage
 ---@field gravity? any                {dim} [length/time^2]
 ---@field wall_velocity? any          {dim}, or {walls, dim}
 
----Points that violate a constraint do not count; where a stage minimizes the violation, it takes the place of the loss.
+---One of stalled and below, or both. Points that violate a constraint do not count; where a stage minimizes the
+---violation, it takes the place of the loss.
 ---@class cq.Plan.stop.def
 ---@field stalled? integer            iterations in which the best loss did not fall by a share of `change`
 ---@field change? number              share of the best loss
@@ -154,6 +155,16 @@ local recover_spec = is.define("cq.Plan: recover", { halvings = is.integer { min
   substeps = is.integer { min = 1, max = 10, default = 2 } })
 local stage_spec = is.define("cq.Plan: stage",
   tables.merged(of_stage, { name = is.string(), iterations = is.integer { min = 0 } }))
+
+-- Returns a checked criterion by which a stage stops, with defaults. Errors: one that never stops it.
+local function check_stop(given, what)
+  local stop = stop_spec(given)
+  if not (stop.stalled or stop.below) then
+    is.fail("%s: stop needs stalled, iterations without progress%s, or below, a loss: without one nothing ends the stage",
+      what, given.change and " (of which change is the measure)" or "")
+  end
+  return stop
+end
 
 -- Raises an error if a stage's name cannot be the name of a folder, or another stage of the plan has it.
 local function check_name(self, stage)
@@ -189,7 +200,9 @@ local function complete(self, given, defaults)
   stage.body, stage.minimize, stage.initial = stage.body or "soft", stage.minimize or "objective", stage.initial
     or "best"
   stage.level = stage.level or {}
-  if type(stage.stop) == "table" and not text.is_callable(stage.stop) then stage.stop = stop_spec(stage.stop) end
+  if type(stage.stop) == "table" and not text.is_callable(stage.stop) then
+    stage.stop = check_stop(stage.stop, what)
+  end
   if stage.recover == nil then stage.recover = {} end
   stage.recover = stage.recover and recover_spec(stage.recover)
   variants.check(stage.variants, stage.reduce, what)
