@@ -44,8 +44,8 @@ local function of_seeds(study, rows)
   end
   local loss = values[study.objectives[1].name]
   if loss[2] and loss[1] == loss[#loss] then
-    message.warn("all seeds gave the same %s, %s: nothing in the script is drawn by --seed", study.objectives[1].name,
-      text.exact(loss[1]))
+    message.warn("all seeds gave the same %s, %s: nothing in the script is drawn by --seed, or one start of a plan (of seeds --seed, --seed + 1, ...) was the best of all",
+      study.objectives[1].name, text.exact(loss[1]))
   end
   return lines
 end
