@@ -2,6 +2,7 @@
 local cq = require "cq"
 local T = require "cq.tensor"
 local message = require "cq.base.message"
+local plans = require "tests.plans"
 local process = require "tests.process"
 local scene = require "tests.scene"
 local scratch = require "tests.scratch"
@@ -98,6 +99,19 @@ describe("run:load", function()
     says(load { controller = false, observer = false, trainable = { young = { init = 9 } } },
       "has none of the parameters of this experiment")
     says(sentence(function() experiment():load(folder) end), "it lacks saved.bin; it has a")
+  end)
+
+  it("names the stages before an extracted body, from which another block takes its design", function()
+    local run = cq.Experiment(plans.block)
+    for p = 1, 100 do run.params.design.density:set(p <= 50 and 0.5 or -0.5, p) end
+    plans.optimize(run, cq.Plan { optimizer = plans.adam(), { name = "soft", iterations = 1 },
+      { name = "pulses", iterations = 1, body = "extracted" } }, folder)
+    local other = cq.Experiment(function() return plans.block { coarsen = 2 } end)
+    says(sentence(function() other:load(folder) end), "design.density of shape {100}, this experiment of shape {25}",
+      "that run has stopped with an extracted body, which does not say where its void was",
+      ("take a stage before that, %s/stages/NAME"):format(folder))
+    other:load(folder .. "/stages/soft")
+    assert.is_true(other.params.design.sign:equal(cq.load(folder .. "/stages/soft/saved.bin").parameters.design.sign))
   end)
 
   it("reads parameters of the user's own file", function()

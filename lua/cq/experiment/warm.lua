@@ -111,6 +111,19 @@ local function level_words(saved)
   return said ~= "" and said ~= "coarsen 1" and said or nil
 end
 
+-- What helps where a design cannot be carried from a saved run, as the end of a sentence; "" where nothing is known.
+local function remedy(saved)
+  local level, stage = level_words(saved), saved.data.stage
+  if level then
+    return ("; that run has stopped in the stage %q, of the level %s: let it go on to its last level with --resume first")
+      :format(stage.name, level)
+  elseif stage and stage.body == "extracted" then
+    return ("; that run has stopped with an extracted body, which does not say where its void was: take a stage before that, %s/stages/NAME")
+      :format(saved.path:match "^(.*)/[^/]*$" or ".")
+  end
+  return ""
+end
+
 -- The design's variables of a saved run that has stopped at another level of the experiment's function, by name, carried
 -- to the experiment's own level as between the stages of a plan; nil where the run is at none, or needs no carrying.
 -- given: the saved parameters by path.
@@ -141,11 +154,8 @@ local function transferred(run, saved, path, own, other)
   local there = saved.data.robots and saved.robot
   local axis = there and particle_axis(path, own, robot.particle_count)
   if not axis or particle_axis(path, other, there.particle_count) ~= axis then
-    local level = level_words(saved)
     is.fail("run:load: %s has the parameter %s of shape %s, this experiment of shape %s%s", saved.path, path,
-      class.shape_text(other.dims), class.shape_text(own.dims), level and
-        ("; that run has stopped in the stage %q, of the level %s: let it go on to its last level with --resume first")
-        :format(saved.data.stage.name, level) or "")
+      class.shape_text(other.dims), class.shape_text(own.dims), remedy(saved))
   end
   return other:gather(transfer.nearest(robot, there), axis)
 end
