@@ -134,6 +134,13 @@ describe("bodies that collide by total Lagrangian steps", function()
     assert(said:find("a smaller stiffness of collisions", 1, true), said)
   end)
 
+  it("are told to be moved apart where they overlap at the start", function()
+    local one, other = block("a", { 6, 6 }), block("b", { 6, 6 })
+    local world = world_of { one:at { 8, 20 }, other:at { 11, 20 } }
+    local said = sentence(function() world:rollout { steps = 1 } end)
+    assert(said:find("particle 1 of b comes near particle 73 of a, already at the start: move them apart", 1, true), said)
+  end)
+
   it("with friction keep momentum, lose energy, and give each other an impulse across", function()
     local share = {}
     for k, friction in ipairs { 0, 0.1 } do

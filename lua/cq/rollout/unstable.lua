@@ -196,7 +196,9 @@ local function raise_touching(self, health, failed)
   unstable.culprits = { { robot = one, particle = tonumber(health.particle) - one.first + 1 },
     { robot = other, particle = health.value - other.first + 1 } }
   local def = self.world.def
-  local remedy = def.collisions
+  local remedy = def.collisions and health.step == 0 and self.first == 0
+      and ("already at the start: move %s apart"):format(one == other and "its parts" or "them")
+    or def.collisions
       and "deeper than collisions hold them apart: take smaller cells, or more substeps with a larger stiffness of collisions"
     or ('and nothing holds them apart: give the world collisions = true%s, or formulation = "updated"'):format(
       def.integrator and " and explicit steps" or "")
