@@ -200,6 +200,10 @@ describe("PPO", function()
     T.save(folder .. "a/optimizer.bin", { iteration = 2, params = {}, optimizer = { kind = "adam" } })
     manifest, history = read "manifest.json", read "history.csv"
     refused("a/optimizer.bin has no state of a learner, and needs one from learner:state()", small())
+    -- learners read no --from
+    process.write(folder .. "a/optimizer.bin", (read "optimizer.bin":sub(1, 40)))
+    local said = sentence(function() small():train { folder = folder .. "a", resume = true } end)
+    assert.matches("is cut short: it ends after 40 bytes; start without %-%-resume$", said)
     scratch.close()
   end)
 

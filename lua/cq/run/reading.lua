@@ -2,6 +2,7 @@
 local checkpoint = require "cq.run.checkpoint"
 local host = require "cq.host"
 local migrate = require "cq.saved.migrate"
+local saved_runs = require "cq.saved.run"
 local schema = require "cq.base.schema"
 local tensor = require "cq.tensor"
 
@@ -30,6 +31,12 @@ local saved_fields = {
   iteration = is.integer { min = 0 }, params = is.table(), optimizer = is.any { optional = true },
 }
 
+-- Has a folder a saved.bin whose parameters --from takes? That of a learner has a policy alone, which none does.
+local function has_best(folder)
+  local fine, saved = pcall(tensor.load, folder .. "/" .. saved_runs.name)
+  return fine and not saved_runs.is_learned(saved)
+end
+
 ---The state in a folder from which a run can be resumed, on all ranks; nil: there is none. Errors: a file that no run
 ---has saved.
 ---@param folder string
@@ -47,7 +54,7 @@ function reading.state(folder, name)
     local kept = checkpoint.list(folder)
     schema.fail("%s is not what a run has saved: %s; start without --resume%s", path, problem, #kept > 0
       and (", or go on from an iteration that was kept: cqlua resume %s --at %d --as FOLDER"):format(folder, kept[#kept])
-      or host.kind(folder .. "/saved.bin") and (", or from its best parameters: --from %s --out FOLDER"):format(folder)
+      or has_best(folder) and (", or from its best parameters: --from %s --out FOLDER"):format(folder)
       or "")
   end
   migrate.training(saved.optimizer)
