@@ -211,6 +211,11 @@ local function of_folder(folder)
   if host.kind(best) then
     return saved_of({ format = runs.format, version = 0, parameters = T.load(best) }, best, folder)
   end
+  local manifest = manifests.of(folder)
+  if manifest and not manifest.status and host.kind(folder .. "/optimizer.bin") then
+    is.fail("cq.load: the folder %s has no result yet: its run has not ended, or was killed; the command of the run with "
+      .. "--resume goes on with it", folder)
+  end
   is.fail("cq.load: the folder %s is none of a run with a best result: it lacks %s; %s", folder, runs.name,
     manifests.contents(folder))
 end
