@@ -487,9 +487,13 @@ describe("cqlua plot", function()
     local history, about = process.read(at "a/history.csv"), process.read(at "a/manifest.json")
     process.write(at "a/history.csv", history .. "13,-0.4")
     process.write(at "a/manifest.json", (about:gsub('"status": "finished", ', "")))
+    local lock = assert(host.lock(at "a"))
     local result = process.cqlua { "plot", at "a" }
+    host.unlock(lock)
     assert.equal(0, result.code, result.err)
     has(result.out, "at work, iteration 12, loss ", ", best ")
+    -- nobody holds its folder
+    has(process.cqlua({ "plot", at "a" }).out, "killed, iteration 12, loss ", ", best ")
     assert.equal("\137PNG", process.read(at "a/loss.png"):sub(1, 4))
     result = process.cqlua { "plot", at "a", "--column", "gradient", "--log-y", "--file", at "g.png" }
     assert.equal(0, result.code, result.err)

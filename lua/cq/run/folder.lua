@@ -45,6 +45,15 @@ function folder.lock(path)
   locks[path] = lock
 end
 
+---Is a run at work in the folder, of this process or another one? True where that cannot be known.
+---@param path string
+---@return boolean
+function folder.is_locked(path)
+  local lock = host.lock(path)
+  if lock then host.unlock(lock) end
+  return not lock
+end
+
 -- Releases the lock on a run's folder.
 function folder.unlock(path)
   if locks[path] then host.unlock(locks[path]) end

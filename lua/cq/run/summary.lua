@@ -1,5 +1,6 @@
 -- summary: a run's options, losses and times from its folder; of a running one, those so far.
 local History = require "cq.run.history"
+local folders = require "cq.run.folder"
 local host = require "cq.host"
 local is = require "cq.base.schema"
 local loads = require "cq.load"
@@ -43,13 +44,19 @@ local function best_of(folder, rows)
   return result or best
 end
 
+-- The status of a run whose manifest has none, as it has not ended, or was killed.
+local function status_of(folder, manifest)
+  if not manifest.started then return "not begun" end            -- a fork
+  return folders.is_locked(folder) and "at work" or "killed"
+end
+
 ---@class cq.run.Summary
 ---@field folder string
 ---@field manifest table
 ---@field rows table<string, number|string>[]   of history.csv
 ---@field best { loss: number, iteration: integer }?     loss and iteration of the best result
 ---@field last table?            the last row
----@field status string          "at work" while it goes on
+---@field status string          "at work" while it goes on, "killed" where it has ended and could not say how
 ---@field seconds number?        of all its sessions; nil while it goes on
 ---@field script string?         its text
 
@@ -64,7 +71,7 @@ function summary.of(folder, what)
   local path = folder .. "/history.csv"
   local rows = host.kind(path) and History.rows(path) or {}
   return { folder = folder, manifest = manifest, rows = rows, best = best_of(folder, rows), last = rows[#rows],
-    status = manifest.status or "at work", seconds = manifests.seconds(manifest),
+    status = manifest.status or status_of(folder, manifest), seconds = manifests.seconds(manifest),
     script = read_file(folder .. "/script.lua") }
 end
 
