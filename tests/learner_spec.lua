@@ -302,6 +302,15 @@ learner:train { folder = cq.option("folder", "none") ~= "none" and cq.option("fo
     assert.equal(3, of_goals:rollout({ observer = own }).state.step)
     of_goals.controller:export(scratched .. "/goals.h", { observer = own })
     assert.matches("float observation%[9%]", process.read(scratched .. "/goals.h"))
+    -- an observer of the script's own is given again
+    local blind = cq.Learner.ppo { env = small_env(), steps = 8, batch = 8, minibatches = 2, hidden = { 3 } }
+    blind:train { folder = scratched .. "/blind" }
+    local kept = cq.load(scratched .. "/blind")
+    assert.matches("its observer is the script's own %(.*learner_spec.lua:%d+%); give saved:rollout { observer = f }",
+      sentence(function() kept:rollout() end))
+    local given = kept:rollout { observer = blind.env.observer }
+    assert.is_true(given.state:positions():equal(blind.env.world:rollout({ steps = 3, observer = blind.env.observer,
+      controller = blind:controller() }).state:positions()))
     -- an environment of the script's own: the policy alone
     env = regulator.env(4)
     function env.snapshot() return {} end

@@ -73,7 +73,12 @@ end
 -- The observer of a saved file, which has its trained weights; nil: the file has none.
 function made.observer(self)
   require_world(self)
-  return self.data.observer and policy.observer(self.data.observer, self.robots, self.path)
+  local data = self.data.observer
+  if data and data.kind == "own" and runs.is_learned(self.data) then
+    is.fail("%s: its observer is the script's own (%s); give saved:rollout { observer = f }, a function of the state that "
+      .. "gives the same numbers", self.path, data.where)
+  end
+  return data and policy.observer(data, self.robots, self.path)
 end
 
 -- The controller of a saved file with its trained parameters; nil: the file has none.
@@ -113,15 +118,19 @@ end
 -- ---- using it -------------------------------------------------------------------------------------------------------
 
 ---The rollout that was trained, in its own world, which the first call makes. Its steps, observer, controller and
----weight hold unless fields, those of world:rollout, say others. Errors: a learner's policy that takes goals, without
----an observer that appends them.
+---weight hold unless fields, those of world:rollout, say others. Errors: an observer or a controller that the script
+---wrote itself, unless fields have one; a learner's policy that takes goals, without an observer that appends them.
 ---@param fields? world.rollout.def
 ---@return cq.Rollout
 function Saved:rollout(fields)
-  local all = { steps = self.steps, observer = self.observer, controller = self.controller, weight = self.data.weight }
-  for name, value in pairs(fields or {}) do all[name] = value end
+  local given, all = fields or {}, { steps = self.steps, weight = self.data.weight }
+  for name, value in pairs(given) do all[name] = value end
+  -- the saved ones are made where no others are given, for the script's own cannot be
+  for _, name in ipairs { "observer", "controller" } do
+    if given[name] == nil then all[name] = self[name] end
+  end
   local goals = self.data.goals or 0
-  if goals > 0 and all.controller == self.controller and all.observer == self.observer then
+  if goals > 0 and all.controller == rawget(self, "controller") and all.observer == rawget(self, "observer") then
     is.fail("saved:rollout: the policy of %s takes the goal of its scene, %s, behind the observation; give "
       .. "observer = a function of the state that appends the goal", self.path, text.count(goals, "number"))
   end
