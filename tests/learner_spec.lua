@@ -211,7 +211,11 @@ describe("PPO", function()
     local folder = process.folder()
     local path = process.write(folder .. "/own.lua", [[
 local cq, regulator = require "cq", require "tests.regulator"
-if cq.option("other", false) then require("cq.run").open { iterations = 1 }:finish({}, {}) end
+if cq.option("other", false) then
+  local other = require("cq.run").open { iterations = 1 }
+  other:record { loss = 1 }
+  other:finish({}, {})
+end
 local env = regulator.env(4)
 if cq.option("saves", true) then
   function env.snapshot() return {} end
@@ -219,7 +223,8 @@ if cq.option("saves", true) then
 end
 local learner = cq.Learner.ppo { env = env, steps = cq.option("steps", 64), batch = 32, minibatches = 2,
   hidden = { 3 }, rate = cq.option("rate", 1e-3) }
-learner:train { folder = cq.option("folder", "none") ~= "none" and cq.option("folder", "") or nil }
+learner:train { folder = cq.option("folder", "none") ~= "none" and cq.option("folder", "") or nil,
+  on_update = function() if cq.option("stop", false) then io.popen("kill -INT $PPID"):close() end end }
 ]])
     local function run(...) return process.cqlua { path, "--out", folder .. "/out", ... } end
     local function exists(name) return host.kind(folder .. "/" .. name) ~= nil end
@@ -233,12 +238,18 @@ learner:train { folder = cq.option("folder", "none") ~= "none" and cq.option("fo
     assert(other.err:find("--out has another run of the script; nothing of it is written", 1, true), other.err)
     assert.is_false(exists "out-earlier-1")
     assert.equal("", run("--other", "--overwrite", "--quiet").err)
+    -- and Ctrl-C does not say that it is kept where the other one is
+    local stopped = run("--other", "--overwrite", "--stop")
+    assert.equal(130, stopped.code, stopped.err)
+    assert(stopped.err:find("interrupted after update 1 of cq.Learner.ppo, which writes to no folder; it is lost unless "
+      .. "the script keeps it\n", 1, true), stopped.err)
+    assert.is_nil(stopped.err:find("is kept in", 1, true), stopped.err)
     -- an environment of one's own that cannot be saved
     local unsaved = run("--saves", "no", "--overwrite")
     assert.equal(0, unsaved.code, unsaved.err)
     assert(unsaved.err:find("is not used, as the environment has no snapshot() and restore()", 1, true), unsaved.err)
     local refused = run("--saves", "no", "--folder", folder .. "/named")
-    assert(refused.err:find("own.lua:10: learner:train: folder: the environment has no snapshot()", 1, true), refused.err)
+    assert(refused.err:find("own.lua:14: learner:train: folder: the environment has no snapshot()", 1, true), refused.err)
     assert.is_false(exists "named")
     process.remove(folder)
   end)

@@ -23,6 +23,7 @@ local signature = require "cq.run.signature"
 local tables = require "cq.base.tables"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
+local watch = require "cq.base.watch"
 local shape_text = require("cq.tensor.class").shape_text
 local C, tape = engine.C, T.tape
 
@@ -386,6 +387,13 @@ local function replay(self, def)
   self.history = require("cq.run.history").rows(folder .. "/history.csv")
 end
 
+-- Prints that Ctrl-C has ended a training without a folder, unless the script has a run open that tells what it keeps.
+local function tell_lost(self)
+  if C.cq_interrupted() == 0 or watch.wanted or require("cq.run").current() then return end
+  message.interruption("interrupted after update %d of cq.Learner.%s, which writes to no folder; it is lost unless the "
+    .. "script keeps it", self.updates_made, self.kind)
+end
+
 ---Trains up to the number of steps that the learner was made for. Ctrl-C ends it after what was computed is saved; with
 ---a folder, --resume goes on from there with the same bits.
 ---@param options? learner.train.def
@@ -395,8 +403,9 @@ function Learner:train(options)
   made.require(self, "cq.Learner." .. self.kind, "give it to the constructor")
   tape.pause(function()
     if option.program.replay then return replay(self, def) end          -- cqlua robust
-    local run = open(self, def)
+    local run, stopped = open(self, def), C.cq_interrupted() ~= 0
     train(self, def, run)
+    if not (run or stopped) then tell_lost(self) end
     if run then
       local row = self.history[#self.history]
       if self.updates_made > 0 then saved_runs.write_learned(run, self, row and row.reward) end
