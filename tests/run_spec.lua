@@ -485,6 +485,9 @@ describe("a folder", function()
       has(result.err, "choose another with --out")
       assert.equal("", result.out)
     end
+    -- --out does not change one that the script names
+    local named = loop:gsub("Run.open {", ("%%0 folder = %q,"):format(folder .. "/file"))
+    has(cqlua({ script(named) }).err, "cannot be written: Not a directory; choose another\n")
   end)
 
   it("that is full is told, and what was written is kept", function()

@@ -12,6 +12,13 @@ ffi.cdef "char *mkdtemp(char *pattern);"
 
 local folder = {}
 
+-- Advice to take another folder than `path`: with --out, unless the script names the folder.
+local function another(path)
+  local default = place.default_folder()
+  local is_default = path == default or path:sub(1, #default + 1) == default .. "/"
+  return is_default and "choose another with --out" or "choose another"
+end
+
 ---Creates a folder if needed; an error if it cannot hold files, before any work is done.
 ---@param path string
 function folder.make(path)
@@ -27,7 +34,7 @@ function folder.make(path)
     end
     problem = tostring(problem):gsub("^.-: ", "", 1)
   end
-  schema.fail("the folder %s cannot be written: %s; choose another with --out", path, tostring(problem))
+  schema.fail("the folder %s cannot be written: %s; %s", path, tostring(problem), another(path))
 end
 
 ---@type table<string, integer>     folders that this process has locked
@@ -39,7 +46,7 @@ function folder.lock(path)
   local lock = locks[path] or host.lock(path)
   if lock == false then
     local count = tonumber(os.getenv "OMPI_COMM_WORLD_SIZE" or os.getenv "PMI_SIZE" or "1")
-    schema.fail("another run is at work in the folder %s; choose another with --out, or let it end%s", path, count > 1
+    schema.fail("another run is at work in the folder %s; %s, or let it end%s", path, another(path), count > 1
       and ("; mpirun has started %d, and a script that is to be one of them asks for cq.Ranks.mpi()"):format(count) or "")
   end
   locks[path] = lock
