@@ -249,7 +249,8 @@ learner:train { folder = cq.option("folder", "none") ~= "none" and cq.option("fo
     assert.equal(0, unsaved.code, unsaved.err)
     assert(unsaved.err:find("is not used, as the environment has no snapshot() and restore()", 1, true), unsaved.err)
     local refused = run("--saves", "no", "--folder", folder .. "/named")
-    assert(refused.err:find("own.lua:14: learner:train: folder: the environment has no snapshot()", 1, true), refused.err)
+    assert(refused.err:find("own.lua:14: learner:train: folder: the environment has no snapshot() and restore(), which "
+      .. "cq.Env has; give it both, or train without a folder", 1, true), refused.err)
     assert.is_false(exists "named")
     process.remove(folder)
   end)

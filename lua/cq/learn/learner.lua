@@ -176,10 +176,11 @@ local function signature_of(self)
   return { problem = problem, manner = manner }
 end
 
--- Raises an error if what a learner needs to go on cannot be saved.
-local function check_snapshot(self, what)
+-- Raises an error if what a learner needs to go on cannot be saved. otherwise: what else may be done, or nil.
+local function check_snapshot(self, what, otherwise)
   if not self.env.snapshot then
-    is.fail("%s: the environment has no snapshot() and restore(), which cq.Env has", what)
+    is.fail("%s: the environment has no snapshot() and restore(), which cq.Env has; give it both%s", what,
+      otherwise or "")
   end
 end
 
@@ -301,7 +302,7 @@ local spec = is.define("learner:train", {
 -- be saved; nil: no folder. Errors: def.folder with an environment that cannot be saved.
 local function folder_of(self, def)
   local taken = require "cq.run.taken"
-  if def.folder then check_snapshot(self, "learner:train: folder") end
+  if def.folder then check_snapshot(self, "learner:train: folder", ", or train without a folder") end
   local out = option.program.out
   if def.folder or not out then return def.folder end
   if taken.has(out) then
