@@ -286,6 +286,7 @@ describe("an autoencoder that observes", function()
       train(last and 4 or 2, two, false, last)
       local eye, run = train(4, two, true)
       assert.equal(whole.made, eye.made)
+      assert.is_nil(eye.taken)                                     -- rollouts after it are not recorded
       assert.is_true(eye.pictures:equal(whole.pictures))
       for name, value in pairs(whole.weights) do assert.is_true(value:equal(eye.weights[name]), name) end
       for name, value in pairs(wanted.params.controller) do

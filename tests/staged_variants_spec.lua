@@ -7,9 +7,7 @@ local option = require "cq.option"
 local scene = require "tests.scene"
 local scratch = require "tests.scratch"
 
-local STEPS = 10
-
-local function way(state, start) return start:center("trunk")[1] - state:center("trunk")[1] end
+local STEPS, way = 10, require("tests.variants").way
 
 local function fields(more)
   local out = { world = scene.world(scene.robot()), steps = STEPS, controller = cq.Controller.sines { seed = 2 },

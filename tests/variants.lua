@@ -5,6 +5,9 @@ local T = require "cq.tensor"
 
 local variants = {}
 
+-- minus the way of the trunk
+function variants.way(state, start) return start:center("trunk")[1] - state:center("trunk")[1] end
+
 -- the loss of an experiment and all of its gradients as one list
 function variants.value_and_gradients(run)
   local value, grads = T.value_and_grad(function(p)

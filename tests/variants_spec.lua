@@ -9,9 +9,7 @@ local T = require "cq.tensor"
 local together = require "cq.experiment.together"
 local compare = require "tests.variants"
 
-local STEPS = 25
-
-local function way(state, start) return start:center("trunk")[1] - state:center("trunk")[1] end
+local STEPS, way = 25, compare.way
 
 -- a walker on the ground, whose stiffness and controller are trained; running looks at every state
 local function fields(more, threads)

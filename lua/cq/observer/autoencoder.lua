@@ -109,20 +109,24 @@ local function collect(copy, state, picture)
 end
 
 ---@internal
----Begins an evaluation, whose pictures autoencoder:rewind forgets if it fails.
-function Autoencoder:mark()
+---Begins an evaluation, whose pictures autoencoder:end_evaluation forgets if it failed.
+function Autoencoder:begin_evaluation()
   local own = keeper(self)
   own.taken, own.spacing_before = {}, own.spacing
 end
 
 ---@internal
----Forgets the pictures collected since autoencoder:mark: those of an evaluation that failed and is made again.
-function Autoencoder:rewind()
+---Ends an evaluation. The pictures of one that failed, and is made again, are forgotten.
+---@param failed boolean
+function Autoencoder:end_evaluation(failed)
   local own = keeper(self)
-  for k = #own.taken, 1, -1 do own.pictures[own.taken[k].at] = own.taken[k].before end
-  own.made = own.made - #own.taken
+  local taken = own.taken
+  own.taken = nil
+  if not failed then return end
+  for k = #taken, 1, -1 do own.pictures[taken[k].at] = taken[k].before end
+  own.made = own.made - #taken
   own.collected = math.min(own.made, own.replay)
-  own.taken, own.last.roll, own.last.step, own.spacing = nil, nil, nil, own.spacing_before
+  own.last.roll, own.last.step, own.spacing = nil, nil, own.spacing_before
 end
 
 -- ---- the network ----------------------------------------------------------------------------------------------------

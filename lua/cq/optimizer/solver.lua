@@ -108,15 +108,15 @@ end
 -- collected meanwhile, since the evaluation is made again. self.experiment may lack.
 local function undone_if_failed(self, run)
   local observer = self.experiment and self.experiment.observer
-  if not (observer and observer.rewind) then return run end
+  if not (observer and observer.end_evaluation) then return run end
   -- Passes on the results of pcall, or raises its error.
   local function finish(fine, ...)
+    observer:end_evaluation(not fine)
     if fine then return ... end
-    observer:rewind()
     error((...), 0)
   end
   return function(params)
-    observer:mark()
+    observer:begin_evaluation()
     return finish(pcall(run, params))
   end
 end
