@@ -314,7 +314,12 @@ describe("an autoencoder that observes", function()
     local one, two = process.folder(), process.folder()
     local whole, wanted = train(one)
     train(two, 28)
+    local message, said = require "cq.base.message", {}
+    local warn = message.warn
+    function message.warn(...) said[#said + 1] = string.format(...) end
     local eye, learner = train(two, nil, true)
+    message.warn = warn
+    assert.same({}, said)                        -- other observations are not those of another program
     assert.equal(whole.made, eye.made)
     assert.is_true(eye.pictures:equal(whole.pictures))
     for name, value in pairs(whole.weights) do assert.is_true(value:equal(eye.weights[name]), name) end
