@@ -429,12 +429,35 @@ describe("run:figures of a tournament", function()
       iteration[#rows], y[#rows] = #rows, loss
     end
     add("soft", 1, 3) add("soft", 1, 2) add("soft", 2, 5) add("soft", 2, 4) add("hard", 2, 6)
-    local lines = require("cq.experiment.figures").loss_lines(rows, iteration, y, { [1] = true })
+    local lines = require("cq.picture.history").by_stage(rows, iteration, y, { [1] = true })
     local shapes = {}
     for k, line in ipairs(lines) do shapes[k] = { line.name or "", line.x, line.y } end
     assert.same({ { "", { 1, 2 }, { 3, 2 } }, { "soft", { 3, 4 }, { 5, 4 } }, { "hard", { 5 }, { 6 } } }, shapes)
     assert.equal(lines[2].colour .. "60", lines[1].colour)
     assert.is_true(lines[3].colour ~= lines[2].colour)
+  end)
+end)
+
+describe("curves of a history", function()
+  it("have a gap between stages and starts, and none of what a row lacks", function()
+    local column = require("cq.picture.history").column
+    local function row(iteration, stage, start, loss, cost)
+      return { iteration = iteration, stage = stage, start = start, loss = loss, cost = cost }
+    end
+    local rows = { row(1, "soft", 1, 3), row(2, "soft", 1, 2), row(3, "soft", 2, 5, 7), row(4, "hard", 2, 4) }
+    local function shape(...)
+      local x, y, any = column(rows, ...)
+      for k, value in ipairs(y) do y[k] = value == value and value or "gap" end
+      return { x, y, any }
+    end
+    assert.same({ { 1, 2, 3, 3, 4, 4 }, { 3, 2, "gap", 5, "gap", 4 }, true }, shape "loss")
+    assert.same({ { 1, 3, 3 }, { 3, "gap", 5 }, true }, shape("loss", 2))
+    assert.same({ { 3 }, { 7 }, true }, shape "cost")
+    assert.same({ {}, {}, false }, shape "gradient")
+    local loss, others = require("cq.report.folder").curves(rows)
+    assert.equal(6, #loss.x)
+    assert(require("cq.report.page").json(loss.y):find("2, null, 5", 1, true))
+    assert.same({ 7 }, others[1].series[1].y)
   end)
 end)
 

@@ -4,6 +4,7 @@
 --   cqlua tests/papers/ensemble.lua --robot cable_biped --with grids --from zoo/cable_biped.bin --iterations 60
 --   cqlua tests/papers/ensemble.lua --robot arm2d --with variants      its co-design, by the distance to the goal
 --   cqlua tests/papers/ensemble.lua --robot topology_walker --with variants --starts 1 --seed 101
+-- --transfer decay: in a world that damps by time and not by the step.
 -- --feedback: beside signals of time alone, a linear controller that sees seven clusters and begins without any effect.
 -- robustness.json in the folder has what is kept, ensemble.json the loss, the time and what it was trained with.
 local cq = require "cq"
@@ -13,6 +14,7 @@ local clock = require("cq.base.engine").C.cq_clock
 
 local robot = cq.option("robot", "quadruped")
 local with = cq.option("with", "none", is.one_of { "none", "variants", "grids", "particles", "steps" })
+local transfer = cq.option("transfer", "apic", is.one_of { "apic", "decay" })
 
 -- the simulation as it is, with half of the steps, on a finer grid, and with all else a little different
 local function variants(random, k)
@@ -45,6 +47,7 @@ end
 
 local function world(fields)
   if with == "steps" and type(fields.substeps) == "number" then fields.substeps = 2 * fields.substeps end
+  if transfer == "decay" then fields.transfer = { decay = "auto" } end
   return require "cq.world"(fields)
 end
 

@@ -2,6 +2,7 @@
 --   cqlua plot runs/walk                          writes runs/walk/loss.png
 --   cqlua plot runs/walk runs/slow --file both.png      or --out both.png
 local atomic_file = require "cq.base.atomic_file"
+local history = require "cq.picture.history"
 local is = require "cq.base.schema"
 local message = require "cq.base.message"
 local option = require "cq.option"
@@ -9,16 +10,18 @@ local scripts = require "cq.base.script"
 local summary = require "cq.run.summary"
 local text = require "cq.base.text"
 
--- A column of a run's history over its iterations as a series { name, x, y }; nil where it has no finite number.
-local function series_of(run, column)
-  local x, y, finite = {}, {}, false
-  for _, row in ipairs(run.rows) do
-    local value = row[column]
-    if type(value) == "number" then
-      x[#x + 1], y[#y + 1], finite = row.iteration, value, finite or value - value == 0
-    end
+-- A column of a run's history over its iterations as a list of series: one with the run's name, or if it is `alone`,
+-- one for each stage of a plan; nil where it has no finite number.
+local function series_of(run, column, alone)
+  local x, y, any = history.column(run.rows, column)
+  if not any then return nil end
+  if not (alone and run.rows[1].stage) then return { { name = run.folder, x = x, y = y } } end
+  local iteration, values = {}, {}
+  for k, row in ipairs(run.rows) do
+    iteration[k], values[k] = row.iteration, type(row[column]) == "number" and row[column] or 0 / 0
   end
-  return finite and { name = run.folder, x = x, y = y } or nil
+  local dropped = run.rows[1].start and history.dropped_in(run.folder) or {}
+  return history.by_stage(run.rows, iteration, values, dropped)
 end
 
 -- Raises an error about a column that cannot be drawn: it has no numbers, or there is none of this name, and then which
@@ -65,9 +68,7 @@ return {
     local series, column = {}, options.column or "loss"
     for _, folder in ipairs(words) do
       local run = summary.of(folder, "cqlua plot")
-      local one = series_of(run, column)
-      if not one then refuse(run, column) end
-      series[#series + 1] = one
+      for _, one in ipairs(series_of(run, column, #words == 1) or refuse(run, column)) do series[#series + 1] = one end
       print(line_of(run))
     end
     local path = given or words[1] .. "/" .. column:gsub("[^%w_]", "_") .. ".png"

@@ -2,6 +2,7 @@
 local is = require "cq.base.schema"
 local T = require "cq.tensor"
 local canvases = require "cq.picture.canvas"
+local history = require "cq.picture.history"
 local host = require "cq.host"
 local paint = require "cq.picture.paint"
 local plot = require "cq.plot"
@@ -196,44 +197,6 @@ local function column(rows, name)
   return any and out or nil
 end
 
--- The colour of curve k as text, translucent if `pale`.
-local function tint(k, pale) return paint.lines[(k - 1) % #paint.lines + 1] .. (pale and "60" or "") end
-
----One curve of losses for each stage and start of a multi-start plan, since losses of different stages and starts do
----not continue each other. Dropped starts are pale.
----@param rows table[]
----@param iteration number[]
----@param y number[]
----@param dropped table<integer, boolean>     starts
----@return table[] series
-function figures.loss_lines(rows, iteration, y, dropped)
-  local series, stages, count = {}, {}, 0
-  for k, row in ipairs(rows) do
-    local before, stage = rows[k - 1], row.stage or ""
-    if not before or row.stage ~= before.stage or row.start ~= before.start then
-      if not stages[stage] then
-        count = count + 1
-        stages[stage] = { number = count }
-      end
-      local pale, known = dropped[row.start or 1], stages[stage]
-      series[#series + 1] = { name = not (pale or known.named) and row.stage or nil, x = {}, y = {},
-        colour = tint(known.number, pale) }
-      known.named = known.named or not pale
-    end
-    local line = series[#series]
-    line.x[#line.x + 1], line.y[#line.y + 1] = iteration[k], y[k]
-  end
-  return series
-end
-
--- A table by number of start of a multi-start plan: true for starts that were dropped. folder: the run's.
-local function dropped_in(folder)
-  local saved, out = require("cq.run").saved_in(folder), {}
-  local state = saved and type(saved.optimizer) == "table" and saved.optimizer or {}
-  for _, start in ipairs(state.starts or {}) do out[start.number] = start.dropped end
-  return out
-end
-
 -- A canvas of the objective over the iterations of the run; nil where nothing was optimized. size: { width, height }
 -- [pixel].
 local function objective_panel(self, size)
@@ -242,7 +205,8 @@ local function objective_panel(self, size)
   local rows = require("cq.run").read_history(folder)
   if #rows == 0 then return nil end
   local y = column(rows, "task") or column(rows, "loss")
-  local series = figures.loss_lines(rows, column(rows, "iteration"), y, rows[1].start and dropped_in(folder) or {})
+  local dropped = rows[1].start and history.dropped_in(folder) or {}
+  local series = history.by_stage(rows, column(rows, "iteration"), y, dropped)
   return plot { title = "objective", series = series, x_label = "iteration", width = size.width, height = size.height }
 end
 

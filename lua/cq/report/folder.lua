@@ -1,5 +1,6 @@
 -- folder: the page of a run's folder: facts of its manifest, its history as curves, its script, and its body, by
 -- running the best result once more.
+local history = require "cq.picture.history"
 local host = require "cq.host"
 local is = require "cq.base.schema"
 local films = require "cq.report.film"
@@ -91,13 +92,10 @@ function folder.curves(rows)
   table.sort(names)
   -- A column of the history as a series { name, x: iterations, y: values } of at most POINTS points.
   local function series(name)
-    local out = { name = name, x = {}, y = {} }
-    for k = 1, #rows, every do
-      local value = rows[k][name]
-      if type(value) == "number" and value - value == 0 then
-        out.x[#out.x + 1], out.y[#out.y + 1] = rows[k].iteration or k, tonumber(("%.6g"):format(value))
-      end
-    end
+    local out = { name = name }
+    local x, y, any = history.column(rows, name, every)
+    for k, value in ipairs(y) do y[k] = tonumber(("%.6g"):format(value)) end
+    out.x, out.y = any and x or {}, any and y or {}
     return out
   end
   local loss, others = seen.loss and series "loss" or nil, {}
@@ -177,13 +175,13 @@ function folder.read(path, def, page, with_body)
   path = path:gsub("(.)/+$", "%1")
   local saved, why = result_of(path, def.takes_newer)
   local manifest = saved and saved.manifest or manifests.of(path)
-  local history = path .. "/history.csv"
-  if not saved and not host.kind(history) then is.fail("%s is no run: %s", path, why) end
+  local numbers = path .. "/history.csv"
+  if not saved and not host.kind(numbers) then is.fail("%s is no run: %s", path, why) end
   local run = { name = path:match "([^/]+)$":gsub("%.bin$", ""), folder = path, curves = {},
     script = read_file(path .. "/script.lua"), robustness = folder.robustness(path, saved),
     facts = folder.facts(manifest or {}, saved and saved.result) }
   local loss
-  if host.kind(history) then loss, run.curves = curves_of(path, run.name, saved) end
+  if host.kind(numbers) then loss, run.curves = curves_of(path, run.name, saved) end
   if with_body and saved and saved.data.world then
     run.film, why = film_of(saved, def, page)
   elseif saved and not saved.data.world then

@@ -5,6 +5,7 @@
 -- somebody looks, a rollout of the training itself is filmed: the first at once, others as long as the page takes less
 -- than SHARE of the time. Trainings of several scenes make a rollout for the page. The bits of a training are the same.
 local C = require("cq.base.engine").C
+local history = require "cq.picture.history"
 local films = require "cq.report.film"
 local host = require "cq.host"
 local message = require "cq.base.message"
@@ -49,8 +50,7 @@ end
 -- Sends the losses so far to the page.
 local function tell_history()
   now.history_told = C.cq_clock()
-  local x, y, every = {}, {}, math.max(1, math.ceil(#now.losses / POINTS))
-  for k = 1, #now.losses, every do x[#x + 1], y[#y + 1] = now.losses[k][1], now.losses[k][2] end
+  local x, y = history.column(now.losses, "loss", math.max(1, math.ceil(#now.losses / POINTS)))
   listener.send("history", pages.json { title = "loss", x_label = "iteration", x = x,
     series = { { name = "loss", y = y } } })
 end
@@ -155,7 +155,7 @@ local function on_record(run, row)
   if now.run ~= run then now.run, now.losses = run, {} end
   now.loss = row.loss
   if type(row.loss) == "number" and row.loss - row.loss == 0 then
-    now.losses[#now.losses + 1] = { row.iteration, row.loss }
+    now.losses[#now.losses + 1] = { iteration = row.iteration, loss = row.loss, stage = row.stage, start = row.start }
   end
   if time - now.told > OFTEN then tell "running" end
   if time - now.history_told > SELDOM then tell_history() end
