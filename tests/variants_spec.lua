@@ -294,8 +294,12 @@ describe("a training over variants", function()
       { name = "all", iterations = 2, variants = { {}, { change = { density = 0.1 } } }, reduce = "worst" },
       { name = "again", iterations = 1, variants = false } }
     mistake.says(tostring(plan), "worst of 2 variants")
-    local run = cq.Experiment(fields())
+    local run, left = cq.Experiment(fields()), {}
+    cq.Run.on_record = function(one) left[#left + 1] = one.progress.part.left / one.progress.part.work end
     run:optimize { plan = plan, folder = folder .. "/plan" }
+    cq.Run.on_record = false
+    -- in iterations of the present stage: one with two variants counts twice
+    assert.same({ 6, 5, 1.5, 0.5, 0 }, left)
     local rows = history(folder .. "/plan")
     assert.is_nil(rows[2].mean)
     assert.is_true(rows[3].worst == rows[3].loss and rows[3].mean < rows[3].worst)

@@ -4,6 +4,7 @@
 --   cqlua tests/papers/ensemble.lua --robot cable_biped --with grids --from zoo/cable_biped.bin --iterations 60
 --   cqlua tests/papers/ensemble.lua --robot arm2d --with variants      its co-design, by the distance to the goal
 --   cqlua tests/papers/ensemble.lua --robot topology_walker --with variants --starts 1 --seed 101
+-- --reduce worst: for the worst of variants or grids, and not for their mean.
 -- --transfer decay: in a world that damps by time and not by the step.
 -- --feedback: beside signals of time alone, a linear controller that sees seven clusters and begins without any effect.
 -- robustness.json in the folder has what is kept, ensemble.json the loss, the time and what it was trained with.
@@ -37,6 +38,7 @@ local function experiment(fields)
       def.controller = cq.Controller.sum { rhythm = def.controller, feedback = cq.Controller.linear { scale = 0 } }
     end
     if with == "grids" then def.variants = { {}, { change = { grid = 0.8 } } } end
+    if def.variants then def.reduce = cq.option("reduce", "mean", is.one_of { "mean", "worst" }) end
     return def
   end
   local given = type(fields) == "function" and function(level) return more(fields(level)) end or more(fields)

@@ -9,6 +9,7 @@
 --   first, before         the loss of its first iteration; how many were made of the stages before the present one
 local adopt = require "cq.experiment.adopt"
 local C = require("cq.base.engine").C
+local ensemble = require "cq.experiment.ensemble"
 local extracted = require "cq.experiment.extracted"
 local host = require "cq.host"
 local is = require "cq.base.schema"
@@ -127,11 +128,11 @@ local function is_done(self, start, part)
   return start.ended or start.made >= part.last and part.last < self.plan.stages[part.stage].iterations
 end
 
--- The cost of an iteration of a stage: particles times engine steps. A level that was not created yet counts as the
--- run's.
+-- The cost of an iteration of a stage: particles times engine steps, for each variant. A level that was not created yet
+-- counts as the run's.
 local function work_of(self, stage)
-  local own = levels.made(self.run, stage.level)
-  return own.world.particle_count * own.steps * own.world.substeps
+  local own, variants = levels.made(self.run, stage.level), ensemble.of_stage(self.run, stage)
+  return own.world.particle_count * own.steps * own.world.substeps * (variants and variants.count or 1)
 end
 
 -- The remaining cost of a multi-start plan for all starts that still take part, in particles times engine steps, when
