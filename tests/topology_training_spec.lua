@@ -250,6 +250,27 @@ describe("the way to a binary design", function()
     assert(state:positions():size(1) >= #design:extract(p).particles)
   end)
 
+  it("keeps no memo of the whole block, nor of earlier bodies, where void is left out", function()
+    local design = design_of({ filter = { radius = 0.05 } })
+    local p = variables(design)
+    for k = 1, 100 do p.density:set((k - 1) % 10 < 2 and 1 or -1, k) end               -- the lower two rows
+    local function learn(one)
+      local run = experiment(one)
+      T.value_and_grad(function(q) return run:loss(run:rollout { design = q }) end)(p)
+    end
+    learn(design)
+    assert(#design.world.pool.entries > 0)
+    local binary = design:with { rounding = "all", remove_void = true }
+    local earlier = setmetatable({}, { __mode = "v" })
+    for rows = 2, 4 do
+      for k = 1, 100 do p.density:set((k - 1) % 10 < rows and 1 or -1, k) end
+      learn(binary)
+      assert.equal(0, #design.world.pool.entries)
+      assert.is_nil(earlier[1])                       -- the body of two iterations before
+      earlier[1], earlier[2] = earlier[2], binary.remaining.world
+    end
+  end)
+
   it("leaves out void of a binary body that is far from all solid, but for groups, where asked for", function()
     local design = design_of({ filter = { radius = 0.05 } })
     local p, binary = variables(design), design:with { rounding = "all", remove_void = true }

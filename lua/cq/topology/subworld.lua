@@ -12,6 +12,9 @@ return function(design, robot)
     if own == design.robot then at = k end
     robots[k] = own == design.robot and robot or own
   end
+  -- memos of the whole block and of earlier bodies would double the memory of a training
+  design.world.pool:trim()
+  if design.remaining.world then design.remaining.world.pool:trim() end
   local world = design.world:with_robots(robots)
   return world, world.robots[at], at
 end

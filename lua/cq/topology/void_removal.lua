@@ -104,6 +104,7 @@ local function rest_of(design, body, gone, whole, with_body)
   end
   local key, last = design.world.substeps .. ": " .. table.concat(kept, " "), design.remaining
   if last.key ~= key then
+    last.key, last.world = nil, nil
     local rest, _, at = T.tape.pause(subworld, design, design.robot:subset(kept))
     rest.part_of = part_of(design, kept)
     last.key, last.world, last.at = key, rest, at
