@@ -1,8 +1,8 @@
 -- A rhinoceros from a drawing learns to walk on four air chambers, two in each foot.          cqlua examples/rhino.lua
 -- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), 5.2 and fig. 7: a robot from a PNG in one line,
 -- 20,000 particles, k-means observer, MLP, Adam at 5e-3, 4 time units. Expect: 1.9 body lengths after 150 iterations,
--- mean of --seed 0 to 2 (1.92, 2.52, 1.36); with --full 2.2, mean of five, 1.95 to 2.41: it gallops for three units of
--- time, and the farthest one slides on a folded leg and its nose in the last. The paper's drawing and the distance are
+-- mean of --seed 0 to 2 (1.92, 2.52, 1.36); with --full 2.1, mean of ten, 1.35 to 2.62: it gallops for three units of
+-- time, and the farthest of five slides on a folded leg and its nose in the last. The paper's drawing and the distance are
 -- not printed; scenes/make_images.lua draws this one. --full has the paper's particles; its ten runs are cqlua study
 -- run examples/rhino.lua --seeds 10 --seed 0. Control steps are twice the paper's 0.005, in which the same policies
 -- learn more slowly.

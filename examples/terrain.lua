@@ -7,7 +7,7 @@
 -- paper's particles, and 17 substeps where it prints 100, and its ten runs are cqlua study run
 -- examples/terrain.lua --seeds 10 --seed 0; --fall is what the rate is multiplied by after each iteration.
 -- Kept: 67 and 20 % with 2 and 4 times the substeps, 26 % on a finer grid, 62 % at 5 % of anything (cqlua robust).
--- Size: 2,080 particles, 200 x 12 steps; 36,200, 200 x 17 with --full. Time: 3 min; 37 min with --full.
+-- Size: 2,080 particles, 200 x 12 steps; 36,200, 200 x 17 with --full. Time: 3 min; 26 min with --full.
 local cq = require "cq"
 
 local full   = cq.option("full", false)
