@@ -2,10 +2,10 @@
 -- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), 5.2 and fig. 7: a robot from a PNG in one line,
 -- 20,000 particles, k-means observer, MLP, Adam at 5e-3, 4 time units. Expect: 1.9 body lengths after 150 iterations,
 -- mean of --seed 0 to 2 (1.92, 2.52, 1.36); with --full 2.1, mean of ten, 1.35 to 2.62: it gallops for three units of
--- time, and the farthest of five slides on a folded leg and its nose in the last. The paper's drawing and the distance are
--- not printed; scenes/make_images.lua draws this one. --full has the paper's particles; its ten runs are cqlua study
--- run examples/rhino.lua --seeds 10 --seed 0. Control steps are twice the paper's 0.005, in which the same policies
--- learn more slowly.
+-- time, and the farthest of five slides on a folded leg and its nose in the last. The paper's drawing and the distance
+-- are not printed; scenes/make_images.lua draws this one. --full has the paper's particles; its ten runs are cqlua
+-- study run examples/rhino.lua --seeds 10 --seed 0. Control steps are twice the paper's 0.005, in which the same
+-- policies learn more slowly.
 -- Kept: by --seed 1, 83 and 68 % with 2 and 4 times the substeps, 39 % on a finer grid, 63 % at 5 % of anything (cqlua
 -- robust); trained on two grids it goes 1.79 body lengths, and keeps 119 % on the finer one (docs/exploits.md).
 -- Size: 2,424 particles, 400 x 8 steps; 19,976 with --full. Time: 100 s; 13 min with --full.
