@@ -18,7 +18,7 @@ extern "C" {
 
 // ---- base -----------------------------------------------------------------------------------------------------------
 
-enum { CQ_ABI = 16 };                   // changes with any change of this file that a caller can notice
+enum { CQ_ABI = 17 };                   // changes with any change of this file that a caller can notice
 enum { CQ_COOKIE = 0x43514C55 };        // marks a def struct that its init function has filled
 
 typedef enum cq_status {
@@ -40,7 +40,8 @@ int32_t cq_interrupted(void);
 double cq_clock(void);                  // monotonic wall clock [s]
 double cq_ticks(void);                  // count of the fastest clock there is, for timers of phases
 double cq_tick(void);                   // time of one count of cq_ticks [s], more precise the longer the program runs
-int64_t cq_memory_available(void);      // bytes of memory that can be taken without swapping
+int64_t cq_memory_available(void);      // bytes that can be taken without swapping, within the process's limits
+int32_t cq_processors(void);            // processors that this process may use
 
 // ---- world: what is fixed during a run ------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 -- capacity: sizes that no memory holds are told by the constructor that is given them, before anything is allocated.
 local cq = require "cq"
+local process = require "tests.process"
 local scene = require "tests.scene"
 local fails = require("tests.sentence").fails
 
@@ -30,6 +31,25 @@ describe("a size that does not fit into memory", function()
     local _, problem = pcall(world.rollout, world, { steps = 2 ^ 31 - 1, batch = 65536 })
     assert.matches(fits, problem)
     assert.is_true(peak() - before < 100)
+  end)
+
+  it("is planned for within the limits of the process", function()
+    if process.sanitized() then return pending "AddressSanitizer reserves more than any limit allows" end
+    local code = [[
+      local cq = require "cq"
+      local robot = cq.Robot { shape = cq.Shape.box { size = { 0.2, 0.2, 0.2 }, spacing = 0.01 },
+        material = cq.Material.neo_hookean { young = 1e3, poisson = 0.3, density = 1000 } }
+      local world = cq.World { cells = { 30, 30, 30 }, dx = 0.02, dt = 1e-3, substeps = 10, robot:at { 0.2, 0.2, 0.2 } }
+      local _, slope = cq.value_and_grad(function(v)
+        return world:rollout({ steps = 60, robot = robot:with { velocity = v } }).state:center(robot)[2]
+      end)(cq.param { 0, 0, 0 })
+      print(slope)]]
+    local free = process.cqlua { "--threads", "1", "-e", code }
+    for _, kind in ipairs { "v", "d" } do
+      local result = process.cqlua({ "--threads", "1", "-e", code }, { before = ("ulimit -%s 500000;"):format(kind) })
+      assert.equal(0, result.code, result.err)
+      assert.equal(free.out, result.out)
+    end
   end)
 
   it("is none where it fits", function()

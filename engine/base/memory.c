@@ -1,7 +1,6 @@
 // memory: allocations that are aligned and zeroed, and fail with a sentence.
 #include "base.h"
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,16 +40,4 @@ cq_amount cq_amount_of(double bytes) {
   int unit = 0;
   for (; bytes >= 999.5 && unit < 4; unit++) bytes /= 1024;
   return (cq_amount){bytes, units[unit]};
-}
-
-// Bytes of memory that can be taken without swapping; 1 GiB where the system does not say.
-int64_t cq_memory_available(void) {
-  FILE *file = fopen("/proc/meminfo", "r");
-  if (!file) return (int64_t)1 << 30;
-  char line[256];
-  long long kib = 0;
-  while (fgets(line, sizeof line, file))
-    if (sscanf(line, "MemAvailable: %lld kB", &kib) == 1) break;
-  fclose(file);
-  return kib > 0 ? (int64_t)kib * 1024 : (int64_t)1 << 30;
 }

@@ -147,10 +147,7 @@ static void *thread_main(void *argument) {
 // Starts a pool of `threads` threads, the caller included; 0: one for each core that this process may use. The pool has
 // at most 256, and fewer if the system cannot start them all (cq_thread_pool_size). NULL without memory.
 cq_thread_pool *cq_thread_pool_create(int threads) {
-  if (threads <= 0) {
-    cpu_set_t set;
-    threads = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
-  }
+  if (threads <= 0) threads = cq_processors();
   if (threads > THREADS_MAX) threads = THREADS_MAX;
   cq_thread_pool *pool = cq_alloc(1, sizeof *pool, "threads");
   if (!pool) return NULL;

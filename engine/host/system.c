@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <lauxlib.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,8 +150,7 @@ static int operating_system(lua_State *lua) {
 
 // Lua: processors() returns the number of processors that this program may use.
 static int processors(lua_State *lua) {
-  cpu_set_t set;
-  lua_pushinteger(lua, sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1);
+  lua_pushinteger(lua, cq_processors());
   return 1;
 }
 

@@ -2,7 +2,6 @@
 // that another thread writes meanwhile, so that pictures do not depend on the number of threads.
 #include "picture.h"
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 
 enum { THREADS_MAX = 16 };       // more than this wait for memory
@@ -27,9 +26,7 @@ static void *work(void *argument) {
 
 // The number of threads to draw with, at most THREADS_MAX: `wanted`; if below 1, one for each core of this process.
 int32_t thread_count(int32_t wanted) {
-  cpu_set_t cores;
-  int32_t count = wanted;
-  if (count < 1) count = sched_getaffinity(0, sizeof cores, &cores) ? 1 : CPU_COUNT(&cores);
+  const int32_t count = wanted < 1 ? cq_processors() : wanted;
   return count < THREADS_MAX ? count : THREADS_MAX;
 }
 

@@ -1,0 +1,158 @@
+// limits: how much memory and how many processors this process may take: what the machine has free, resource limits,
+// and the control groups in which containers and batch systems run a process (versions 1 and 2).
+#include "base.h"
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { PATH_SIZE = 1024 };
+
+// The first number of the file root/folder/name, after `word` at the beginning of a line, if it is given; -1 if there
+// is no such file, or it has a word there, as "max".
+static int64_t number_of(const char *root, const char *folder, const char *name, const char *word) {
+  char path[2 * PATH_SIZE + 64], line[256];
+  snprintf(path, sizeof path, "%s%s/%s", root, folder, name);
+  FILE *file = fopen(path, "r");
+  if (!file) return -1;
+  long long value = -1;
+  const size_t skip = word ? strlen(word) : 0;
+  while (fgets(line, sizeof line, file)) {
+    if (word && (strncmp(line, word, skip) || line[skip] != ' ')) continue;
+    if (sscanf(line + skip, "%lld", &value) != 1) value = -1;
+    break;
+  }
+  fclose(file);
+  return value;
+}
+
+// The names of files of control groups, by their version.
+typedef struct group_files {
+  const char *controller;                       // its folder below the root; "": all are in one
+  const char *limit, *used, *reclaimable;       // [bytes]; the latter a word of memory.stat
+  const char *quota, *period;                   // [us]
+} group_files;
+
+static const group_files one_tree = { "", "memory.max", "memory.current", "inactive_file", "cpu.max", NULL };
+static const group_files memory_tree = { "/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+                                         "total_inactive_file", NULL, NULL };
+static const group_files cpu_tree = { "/cpu", NULL, NULL, NULL, "cpu.cfs_quota_us", "cpu.cfs_period_us" };
+
+// Lowers the limits to those of one control group. folder: its path below root.
+static void lower_by_group(const group_files *files, const char *root, const char *folder, cq_limits *limits) {
+  if (files->limit) {
+    const int64_t most = number_of(root, folder, files->limit, NULL), used = number_of(root, folder, files->used, NULL);
+    const int64_t cached = number_of(root, folder, "memory.stat", files->reclaimable);
+    if (most >= 0 && used >= 0) {
+      int64_t left = most - used + (cached > 0 ? cached : 0);
+      if (left < 0) left = 0;
+      if (left < limits->memory) limits->memory = left;
+    }
+  }
+  if (files->quota) {
+    // version 2 has both in one line, "200000 100000"
+    const int64_t quota = number_of(root, folder, files->quota, NULL);
+    int64_t period = files->period ? number_of(root, folder, files->period, NULL) : -1;
+    char word[32];
+    snprintf(word, sizeof word, "%lld", (long long)quota);
+    if (quota > 0 && !files->period) period = number_of(root, folder, files->quota, word);
+    if (quota > 0 && period > 0) {
+      const int32_t processors = (int32_t)((quota + period - 1) / period);
+      if (processors < limits->processors) limits->processors = processors;
+    }
+  }
+}
+
+// Lowers the limits to those of a control group and all groups around it. path: "/a/b", of the innermost one.
+static void lower_by_path(const group_files *files, const char *root, const char *path, cq_limits *limits) {
+  char folder[PATH_SIZE];
+  if ((size_t)snprintf(folder, sizeof folder, "%s%s", files->controller, path) >= sizeof folder) return;
+  const size_t top = strlen(files->controller);
+  for (;;) {
+    size_t length = strlen(folder);
+    while (length > top && folder[length - 1] == '/') folder[--length] = 0;
+    lower_by_group(files, root, folder, limits);
+    char *slash = strrchr(folder + top, '/');
+    if (!slash) return;
+    *slash = 0;
+  }
+}
+
+// Is `word` one of the words of a list that commas separate, `length` characters long?
+static int lists(const char *list, size_t length, const char *word) {
+  const size_t size = strlen(word);
+  for (const char *end = list + length; list < end;) {
+    const char *comma = memchr(list, ',', (size_t)(end - list));
+    const size_t here = (size_t)((comma ? comma : end) - list);
+    if (here == size && !memcmp(list, word, size)) return 1;
+    list += here + 1;
+  }
+  return 0;
+}
+
+// The limits of a process's control groups; INT64_MAX and INT32_MAX where there are none. groups: the file
+// /proc/self/cgroup, with lines "number:controllers:path", version 2 without controllers; root: where groups are
+// mounted.
+cq_limits cq_group_limits(const char *groups, const char *root) {
+  cq_limits limits = { INT64_MAX, INT32_MAX };
+  FILE *file = fopen(groups, "r");
+  if (!file) return limits;
+  char line[PATH_SIZE];
+  while (fgets(line, sizeof line, file)) {
+    line[strcspn(line, "\n")] = 0;
+    char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
+    if (!path || path[1] != '/') continue;
+    controllers++;
+    const size_t length = (size_t)(path - controllers);
+    if (!length) lower_by_path(&one_tree, root, path + 1, &limits);
+    if (lists(controllers, length, "memory")) lower_by_path(&memory_tree, root, path + 1, &limits);
+    if (lists(controllers, length, "cpu")) lower_by_path(&cpu_tree, root, path + 1, &limits);
+  }
+  fclose(file);
+  return limits;
+}
+
+static const char own_groups[] = "/proc/self/cgroup", group_root[] = "/sys/fs/cgroup";
+
+// The bytes that a resource limit leaves (ulimit -v, -d). resource: RLIMIT_AS or RLIMIT_DATA; taken: pages of that kind
+// that the process has.
+static int64_t left_of(int resource, long long taken) {
+  struct rlimit limit;
+  if (getrlimit(resource, &limit) || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > INT64_MAX) return INT64_MAX;
+  const int64_t left = (int64_t)limit.rlim_cur - (int64_t)taken * sysconf(_SC_PAGESIZE);
+  return left > 0 ? left : 0;
+}
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// Bytes of memory that this process can take without swapping, within its limits; 1 GiB where the system does not say.
+int64_t cq_memory_available(void) {
+  const int64_t unknown = (int64_t)1 << 30;
+  FILE *file = fopen("/proc/meminfo", "r");
+  if (!file) return unknown;
+  char line[256];
+  long long kib = 0;
+  while (fgets(line, sizeof line, file))
+    if (sscanf(line, "MemAvailable: %lld kB", &kib) == 1) break;
+  fclose(file);
+  int64_t available = kib > 0 ? (int64_t)kib * 1024 : unknown;
+  long long size, data;      // [pages]
+  file = fopen("/proc/self/statm", "r");
+  if (file && fscanf(file, "%lld %*d %*d %*d %*d %lld", &size, &data) == 2)
+    available = least(available, least(left_of(RLIMIT_AS, size), left_of(RLIMIT_DATA, data)));
+  if (file) fclose(file);
+  return least(available, cq_group_limits(own_groups, group_root).memory);
+}
+
+// Processors that this process may use: those it may run on, at most as many as its control group has time for; 1
+// where the system does not say.
+int32_t cq_processors(void) {
+  cpu_set_t set;
+  const int32_t cores =
+      sched_getaffinity(0, sizeof set, &set) ? (int32_t)sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&set);
+  const int32_t most = cq_group_limits(own_groups, group_root).processors;
+  const int32_t count = cores < most ? cores : most;
+  return count > 0 ? count : 1;
+}
