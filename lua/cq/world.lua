@@ -367,12 +367,12 @@ end
 
 ---@internal
 ---The same world with other steps or another precision, made once for each change and kept.
----@param change { substeps: integer?, precision: "float32"|"float64"? }   substeps: of this world's, a multiple
+---@param change { substeps: number?, precision: "float32"|"float64"? }   substeps: of this world's, a factor; rounded
 ---@return cq.World           with variant_of, this world, and variation, the change
 function World:variant(change)
-  return kept(self, ("%d %s"):format(change.substeps or 1, change.precision or self.precision), function()
-    local out = another(self, self.robots, { substeps = self.substeps * (change.substeps or 1),
-      precision = change.precision })
+  local substeps = math.max(1, math.floor(self.substeps * (change.substeps or 1) + 0.5))
+  return kept(self, ("%d %s"):format(substeps, change.precision or self.precision), function()
+    local out = another(self, self.robots, { substeps = substeps, precision = change.precision })
     out.variant_of, out.variation, out.part_of = self, change, self.part_of
     return out
   end)

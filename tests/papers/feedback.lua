@@ -2,7 +2,8 @@
 -- optimized further, alone or with a controller beside them that sees velocities; and what is kept of each.
 --   cqlua tests/papers/feedback.lua --example walker --from zoo/walker.bin --with feedback --out runs/walker-feedback
 -- --with none: the body as it comes; pulses: as many iterations of the pulses alone. --over variants: trained in the
--- mean over the simulation as it is, one of half the step, and two of bodies that are up to 5 % different.
+-- mean over the simulation as it is, one of half the step, and two of bodies that are up to 5 % different. --over steps:
+-- for the worst of the paper's steps of 0.1 ms, and of 0.25 and 0.05 ms.
 -- --sees place: also how far clusters are from where they began, which a body that leans tells slowly by its velocity.
 -- robustness.json in the folder has what is kept, feedback.json the loss.
 local cq = require "cq"
@@ -10,7 +11,7 @@ local is = require "cq.base.schema"
 local json = require "cq.base.json"
 
 local with = cq.option("with", "feedback", is.one_of { "none", "pulses", "feedback" })
-local over = cq.option("over", "one", is.one_of { "one", "variants" })
+local over = cq.option("over", "one", is.one_of { "one", "variants", "steps" })
 local iterations, rate = cq.option("iterations", 200), cq.option("rate", 5e-3)
 local sees = cq.option("sees", "velocity", is.one_of { "velocity", "place" })
 local own, last = { Experiment = cq.Experiment, Plan = cq.Plan }, nil
@@ -51,13 +52,18 @@ local function variants(random, k)
   return { change = change }
 end
 
+local ensembles = {
+  variants = { each = variants, count = 4 },
+  steps = { {}, { change = { substeps = 0.4 } }, { change = { substeps = 2 } } },
+}
+
 local function plan()
   return own.Plan {
     name = with,
     optimizer = cq.Optimizer.adam { rate = rate, epsilon = 1e-4, relative_epsilon = true, clip = "median" },
     { name = with, iterations = with == "none" and 1 or iterations, body = "extracted",
       train = with == "feedback" and { "design.pulses", "controller" } or { "design.pulses" },
-      variants = over == "variants" and { each = variants, count = 4 } or nil,
+      variants = ensembles[over], reduce = over == "steps" and "worst" or nil,
       options = { rate = cq.Schedule.linear { from = rate, to = rate / 10 } } },
   }
 end

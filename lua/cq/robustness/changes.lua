@@ -272,7 +272,7 @@ relative("friction", function(run)
 end, is.number { min = -1 })
 relative("strength", without_policy)
 relative("gravity", function(run) return not has(run, "gravity") and "there is no gravity" or nil end)
-add { name = "substeps", sizes = { 2, 4 }, allowed = is.integer { min = 1, max = 1024 },
+add { name = "substeps", sizes = { 2, 4 }, allowed = is.number { above = 0, max = 1024 },
   says = function(size) return "x" .. size end,
   draw = function(u) return ({ 1, 2, 4 })[1 + math.floor(3 * u)] end }
 add { name = "grid", sizes = { FINER }, allowed = is.number { above = 0 },
