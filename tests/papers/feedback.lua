@@ -2,8 +2,8 @@
 -- optimized further, alone or with a controller beside them that sees velocities; and what is kept of each.
 --   cqlua tests/papers/feedback.lua --example walker --from zoo/walker.bin --with feedback --out runs/walker-feedback
 -- --with none: the body as it comes; pulses: as many iterations of the pulses alone. --over variants: trained in the
--- mean over the simulation as it is, one of half the step, and two of bodies that are up to 5 % different. --over steps:
--- for the worst of the paper's steps of 0.1 ms, and of 0.25 and 0.05 ms.
+-- mean over the simulation as it is, one of half the step, and two of bodies that are up to 5 % different. --over
+-- steps: for the worst of the paper's steps of 0.1 ms, and of 0.25 and 0.05 ms.
 -- --sees place: also how far clusters are from where they began, which a body that leans tells slowly by its velocity.
 -- robustness.json in the folder has what is kept, feedback.json the loss.
 local cq = require "cq"
