@@ -3,7 +3,7 @@
 --   cqlua tests/papers/feedback.lua --example walker --from zoo/walker.bin --with feedback --out runs/walker-feedback
 -- --with none: the body as it comes; pulses: as many iterations of the pulses alone. --over variants: trained in the
 -- mean over the simulation as it is, one of half the step, and two of bodies that are up to 5 % different. --over
--- steps: for the worst of the paper's steps of 0.1 ms, and of 0.25 and 0.05 ms.
+-- steps: for the worst of the paper's steps of 0.1 ms, and of 0.25 and 0.05 ms; all: of these and three such bodies.
 -- --sees place: also how far clusters are from where they began, which a body that leans tells slowly by its velocity.
 -- robustness.json in the folder has what is kept, feedback.json the loss.
 local cq = require "cq"
@@ -11,7 +11,7 @@ local is = require "cq.base.schema"
 local json = require "cq.base.json"
 
 local with = cq.option("with", "feedback", is.one_of { "none", "pulses", "feedback" })
-local over = cq.option("over", "one", is.one_of { "one", "variants", "steps" })
+local over = cq.option("over", "one", is.one_of { "one", "variants", "steps", "all" })
 local iterations, rate = cq.option("iterations", 200), cq.option("rate", 5e-3)
 local sees = cq.option("sees", "velocity", is.one_of { "velocity", "place" })
 local own, last = { Experiment = cq.Experiment, Plan = cq.Plan }, nil
@@ -42,9 +42,8 @@ rawset(cq, "Experiment", function(fields)
   return last
 end)
 
-local function variants(random, k)
-  if k == 1 then return {} end
-  if k == 2 then return { change = { substeps = 2 } } end
+-- a body whose stiffness, density and strength are each up to 5 % different
+local function other_body(random)
   local change = {}
   for _, name in ipairs { "stiffness", "density", "strength" } do
     change[name] = random:uniform({}, { min = -0.05, max = 0.05 }):item()
@@ -52,9 +51,13 @@ local function variants(random, k)
   return { change = change }
 end
 
+local steps = { {}, { change = { substeps = 0.4 } }, { change = { substeps = 2 } } }
 local ensembles = {
-  variants = { each = variants, count = 4 },
-  steps = { {}, { change = { substeps = 0.4 } }, { change = { substeps = 2 } } },
+  variants = { count = 4, each = function(random, k)
+    return k == 1 and {} or k == 2 and { change = { substeps = 2 } } or other_body(random)
+  end },
+  steps = steps,
+  all = { count = 6, each = function(random, k) return steps[k] or other_body(random) end },
 }
 
 local function plan()
@@ -63,7 +66,7 @@ local function plan()
     optimizer = cq.Optimizer.adam { rate = rate, epsilon = 1e-4, relative_epsilon = true, clip = "median" },
     { name = with, iterations = with == "none" and 1 or iterations, body = "extracted",
       train = with == "feedback" and { "design.pulses", "controller" } or { "design.pulses" },
-      variants = ensembles[over], reduce = over == "steps" and "worst" or nil,
+      variants = ensembles[over], reduce = (over == "steps" or over == "all") and "worst" or nil,
       options = { rate = cq.Schedule.linear { from = rate, to = rate / 10 } } },
   }
 end
