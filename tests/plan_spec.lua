@@ -18,6 +18,13 @@ describe("cq.Plan", function()
       .. "relative epsilon 0.0001, rate 0.01, gradient decay auto, passive weight 1, 150 iterations.")
     mistake.says(words, "6. pulses: extracted body, design.pulses trained by Adam, relative epsilon 0.0001, "
       .. "rate 0.03 to 0.003 (linear), clip median, gradient decay auto, 200 iterations.")
+    words = tostring(cq.Plan.topology { feedback = 9, reduce = "worst",
+      variants = { {}, { change = { substeps = 2 } } } })
+    mistake.says(words, "pulses trained by Adam, relative epsilon 0.0001, rate 0.03 to 0.003 (linear), clip median, "
+      .. "gradient decay auto, 200 iterations.\n7. feedback: extracted body, design.pulses, controller trained by Adam, "
+      .. "relative epsilon 0.0001, rate 0.01 to 0.001 (linear), clip median, gradient decay auto, worst of 2 variants, "
+      .. "9 iterations.")
+    says(function() cq.Plan.topology { variants = 3 } end, "variants must be")
     words = tostring(cq.Plan { train = { "controller" }, stop = { stalled = 40 }, { name = "gait", iterations = 9,
       minimize = "violation", level = { duration = 2 }, initial = "best" } })
     assert.equal("Plan training: 9 iterations.\n1. gait: duration 2, controller trained by the experiment's optimizer, "

@@ -363,6 +363,8 @@ method.guard(Plan, "plan")
 ---@field passive_weight? number       of what the body gains without any signal; 1. 0: a body may be paid for falling
 ---@field feedback? integer            iterations of one more stage, in which the experiment's controller is trained
 ---  beside the pulses; 0
+---@field variants? cq.Experiment.variants   of the simulation in the last stage, feedback or pulses, as stages have them
+---@field reduce? "mean"|"worst"|cq.Experiment.reduce.def   of their losses
 
 ---The default plan of topology optimization. A gait is found on a quarter (in space an eighth) of the particles, first
 ---of the whole block, then with a soft body, then with a rounded one, and carried over to all of them; the pulses of

@@ -4,7 +4,8 @@ local is = require "cq.base.schema"
 local spec = is.define("cq.Plan.topology", { name = is.string { default = "topology" },
   starts = is.table { optional = true }, coarsen = is.integer { min = 1, max = 8, default = 2 },
   optimizer = is.instance { "cq.Optimizer", optional = true },
-  passive_weight = is.number { min = 0, default = 1 }, feedback = is.integer { min = 0, default = 0 } })
+  passive_weight = is.number { min = 0, default = 1 }, feedback = is.integer { min = 0, default = 0 },
+  variants = is.any { optional = true }, reduce = is.any { optional = true } })
 
 ---cq.Plan.topology: a plan of coarse, soft, binary and pulse stages.
 ---@param fields? cq.Plan.topology.def
@@ -33,5 +34,6 @@ return function(fields)
     stages[#stages + 1] = { name = "feedback", iterations = def.feedback, body = "extracted",
       train = { "design.pulses", "controller" }, options = { rate = falling(0.01), clip = "median" } }
   end
+  stages[#stages].variants, stages[#stages].reduce = def.variants, def.reduce
   return cq_plan(stages)
 end
