@@ -46,7 +46,8 @@ describe("a size that does not fit into memory", function()
       print(slope)]]
     local free = process.cqlua { "--threads", "1", "-e", code }
     for _, kind in ipairs { "v", "d" } do
-      local result = process.cqlua({ "--threads", "1", "-e", code }, { before = ("ulimit -%s 500000;"):format(kind) })
+      local result = process.cqlua({ "--threads", "1", "-e", code },
+        { before = ("export OPENBLAS_NUM_THREADS=1; ulimit -%s 500000;"):format(kind) })
       assert.equal(0, result.code, result.err)
       assert.equal(free.out, result.out)
     end

@@ -562,6 +562,12 @@ describe("variants of bad input", function()
     says(used { variants = { {}, { change = { noise = "much" } } } }, "change.noise", "number")
     says(used { variants = { {}, { change = { stiffness = -1 } } } }, "variant: change.stiffness", "above -1")
     says(used { variants = { {}, { change = { substeps = 0 } } } }, "change.substeps", "above 0")
+    says(used { variants = { {}, { change = { substeps = 0.9 } } } },
+      "change.substeps has no effect: 0.9 times 3 substeps are as many", "(variant 2 of 2)")
+    local long = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 1.8e-2, substeps = 3, precision = "float64",
+      gravity = { 0.3, -4 }, scene.robot():at { 0.4, 0.127 } }
+    says(used { world = long, variants = { {}, { change = { substeps = 0.4 } } } },
+      "change.substeps = 0.4 makes steps too long: the Courant number would be 1.7", "0.67 or more")
     says(used { variants = { {}, { change = { grid = 0 } } } }, "change.grid", "above 0")
     says(used { variants = { { change = { grid = 1.25 } } } }, "change.grid must be at most 1", "got 1.25")
     says(used { variants = { {}, { change = { latency = 2 } } } }, "change.latency", "at most 1")

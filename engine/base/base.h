@@ -26,11 +26,11 @@ typedef struct { double number; const char *unit; } cq_amount;
 // A number of bytes in the unit (byte, bytes, KiB, ... TiB) that leaves a number below 999.5, for people to read.
 cq_amount cq_amount_of(double bytes);
 
-// What the control groups of a process let it take: bytes of memory beside those it has, and processors.
-typedef struct cq_limits { int64_t memory; int32_t processors; } cq_limits;
-// The limits of a process's control groups; INT64_MAX and INT32_MAX where there are none. groups: the file
-// /proc/self/cgroup; root: where groups are mounted.
-cq_limits cq_group_limits(const char *groups, const char *root);
+// Bytes that control groups let a process take beside those it has, and processors that they give it time for;
+// INT64_MAX and INT32_MAX where they do not limit it. groups: the file /proc/self/cgroup; root: where groups are
+// mounted.
+int64_t cq_group_memory(const char *groups, const char *root);
+int32_t cq_group_processors(const char *groups, const char *root);
 
 #ifdef __cplusplus
 }

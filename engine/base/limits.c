@@ -13,7 +13,7 @@ enum { PATH_SIZE = 1024 };
 // The first number of the file root/folder/name, after `word` at the beginning of a line, if it is given; -1 if there
 // is no such file, or it has a word there, as "max".
 static int64_t number_of(const char *root, const char *folder, const char *name, const char *word) {
-  char path[2 * PATH_SIZE + 64], line[256];
+  char path[3 * PATH_SIZE], line[256];
   snprintf(path, sizeof path, "%s%s/%s", root, folder, name);
   FILE *file = fopen(path, "r");
   if (!file) return -1;
@@ -28,52 +28,67 @@ static int64_t number_of(const char *root, const char *folder, const char *name,
   return value;
 }
 
-// The names of files of control groups, by their version.
+// The names of files of control groups, by their version. Memory that is taken counts files that the system keeps to
+// read them again, which it gives back.
 typedef struct group_files {
-  const char *controller;                       // its folder below the root; "": all are in one
-  const char *limit, *used, *reclaimable;       // [bytes]; the latter a word of memory.stat
-  const char *quota, *period;                   // [us]
+  const char *controller;                         // its folder below the root; "": all are in one
+  const char *limits[2], *used, *cached[2];       // [bytes]; the latter words of memory.stat
+  const char *quota, *period;                     // [us]
 } group_files;
 
-static const group_files one_tree = { "", "memory.max", "memory.current", "inactive_file", "cpu.max", NULL };
-static const group_files memory_tree = { "/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-                                         "total_inactive_file", NULL, NULL };
-static const group_files cpu_tree = { "/cpu", NULL, NULL, NULL, "cpu.cfs_quota_us", "cpu.cfs_period_us" };
+static const group_files one_tree = { "", { "memory.max", "memory.high" }, "memory.current",
+                                      { "inactive_file", "active_file" }, "cpu.max", NULL };
+static const group_files memory_tree = { "/memory", { "memory.limit_in_bytes", NULL },
+                                         "memory.usage_in_bytes", { "total_inactive_file", "total_active_file" },
+                                         NULL, NULL };
+static const group_files cpu_tree = { "/cpu", { NULL, NULL }, NULL, { NULL, NULL }, "cpu.cfs_quota_us",
+                                      "cpu.cfs_period_us" };
 
-// Lowers the limits to those of one control group. folder: its path below root.
-static void lower_by_group(const group_files *files, const char *root, const char *folder, cq_limits *limits) {
-  if (files->limit) {
-    const int64_t most = number_of(root, folder, files->limit, NULL), used = number_of(root, folder, files->used, NULL);
-    const int64_t cached = number_of(root, folder, "memory.stat", files->reclaimable);
-    if (most >= 0 && used >= 0) {
-      int64_t left = most - used + (cached > 0 ? cached : 0);
-      if (left < 0) left = 0;
-      if (left < limits->memory) limits->memory = left;
-    }
+// Lowers the number of bytes that may be taken to what one control group leaves. folder: its path below root.
+static void lower_memory(const group_files *files, const char *root, const char *folder, int64_t *memory) {
+  int64_t most = -1;
+  for (int k = 0; k < 2; k++) {
+    const int64_t limit = files->limits[k] ? number_of(root, folder, files->limits[k], NULL) : -1;
+    if (limit >= 0 && (most < 0 || limit < most)) most = limit;
   }
-  if (files->quota) {
-    // version 2 has both in one line, "200000 100000"
-    const int64_t quota = number_of(root, folder, files->quota, NULL);
-    int64_t period = files->period ? number_of(root, folder, files->period, NULL) : -1;
-    char word[32];
-    snprintf(word, sizeof word, "%lld", (long long)quota);
-    if (quota > 0 && !files->period) period = number_of(root, folder, files->quota, word);
-    if (quota > 0 && period > 0) {
-      const int32_t processors = (int32_t)((quota + period - 1) / period);
-      if (processors < limits->processors) limits->processors = processors;
-    }
+  const int64_t used = most < 0 ? -1 : number_of(root, folder, files->used, NULL);
+  if (used < 0 || most - used >= *memory) return;
+  int64_t cached = 0;
+  for (int k = 0; k < 2; k++) {
+    const int64_t bytes = number_of(root, folder, "memory.stat", files->cached[k]);
+    if (bytes > 0) cached += bytes;
   }
+  if (cached > used) cached = used;
+  const int64_t left = most - used + cached;
+  if (left < *memory) *memory = left > 0 ? left : 0;
 }
 
-// Lowers the limits to those of a control group and all groups around it. path: "/a/b", of the innermost one.
-static void lower_by_path(const group_files *files, const char *root, const char *path, cq_limits *limits) {
-  char folder[PATH_SIZE];
-  if ((size_t)snprintf(folder, sizeof folder, "%s%s", files->controller, path) >= sizeof folder) return;
+// Lowers the number of processors to those that one control group has time for. folder: its path below root.
+static void lower_processors(const group_files *files, const char *root, const char *folder, int32_t *processors) {
+  const int64_t quota = number_of(root, folder, files->quota, NULL);
+  if (quota <= 0) return;
+  // version 2 has both in one line, "200000 100000"
+  char word[32];
+  snprintf(word, sizeof word, "%lld", (long long)quota);
+  const int64_t period = files->period ? number_of(root, folder, files->period, NULL)
+                                       : number_of(root, folder, files->quota, word);
+  if (period <= 0) return;
+  const int64_t count = quota / period + (quota % period != 0);
+  if (count < *processors) *processors = (int32_t)count;
+}
+
+// Lowers what is asked for, memory or processors (the other is NULL), to what a control group and all groups around it
+// leave. path: "/a/b", of the innermost one.
+static void lower_by_path(const group_files *files, const char *root, const char *path, int64_t *memory,
+                          int32_t *processors) {
+  char folder[2 * PATH_SIZE];
+  snprintf(folder, sizeof folder, "%s%s", files->controller, path);
   const size_t top = strlen(files->controller);
   for (;;) {
     size_t length = strlen(folder);
     while (length > top && folder[length - 1] == '/') folder[--length] = 0;
-    lower_by_group(files, root, folder, limits);
+    if (memory) lower_memory(files, root, folder, memory);
+    if (processors) lower_processors(files, root, folder, processors);
     char *slash = strrchr(folder + top, '/');
     if (!slash) return;
     *slash = 0;
@@ -92,13 +107,11 @@ static int lists(const char *list, size_t length, const char *word) {
   return 0;
 }
 
-// The limits of a process's control groups; INT64_MAX and INT32_MAX where there are none. groups: the file
-// /proc/self/cgroup, with lines "number:controllers:path", version 2 without controllers; root: where groups are
-// mounted.
-cq_limits cq_group_limits(const char *groups, const char *root) {
-  cq_limits limits = { INT64_MAX, INT32_MAX };
+// Lowers what is asked for to what the control groups of a process leave. groups: the file /proc/self/cgroup, with
+// lines "number:controllers:path", version 2 without controllers; root: where groups are mounted.
+static void lower_by_groups(const char *groups, const char *root, int64_t *memory, int32_t *processors) {
   FILE *file = fopen(groups, "r");
-  if (!file) return limits;
+  if (!file) return;
   char line[PATH_SIZE];
   while (fgets(line, sizeof line, file)) {
     line[strcspn(line, "\n")] = 0;
@@ -106,12 +119,26 @@ cq_limits cq_group_limits(const char *groups, const char *root) {
     if (!path || path[1] != '/') continue;
     controllers++;
     const size_t length = (size_t)(path - controllers);
-    if (!length) lower_by_path(&one_tree, root, path + 1, &limits);
-    if (lists(controllers, length, "memory")) lower_by_path(&memory_tree, root, path + 1, &limits);
-    if (lists(controllers, length, "cpu")) lower_by_path(&cpu_tree, root, path + 1, &limits);
+    if (!length) lower_by_path(&one_tree, root, path + 1, memory, processors);
+    if (memory && lists(controllers, length, "memory"))
+      lower_by_path(&memory_tree, root, path + 1, memory, NULL);
+    if (processors && lists(controllers, length, "cpu")) lower_by_path(&cpu_tree, root, path + 1, NULL, processors);
   }
   fclose(file);
-  return limits;
+}
+
+// Bytes that control groups let a process take beside those it has; INT64_MAX where they do not limit it.
+int64_t cq_group_memory(const char *groups, const char *root) {
+  int64_t memory = INT64_MAX;
+  lower_by_groups(groups, root, &memory, NULL);
+  return memory;
+}
+
+// Processors that control groups give a process time for; INT32_MAX where they do not limit it.
+int32_t cq_group_processors(const char *groups, const char *root) {
+  int32_t processors = INT32_MAX;
+  lower_by_groups(groups, root, NULL, &processors);
+  return processors;
 }
 
 static const char own_groups[] = "/proc/self/cgroup", group_root[] = "/sys/fs/cgroup";
@@ -143,7 +170,7 @@ int64_t cq_memory_available(void) {
   if (file && fscanf(file, "%lld %*d %*d %*d %*d %lld", &size, &data) == 2)
     available = least(available, least(left_of(RLIMIT_AS, size), left_of(RLIMIT_DATA, data)));
   if (file) fclose(file);
-  return least(available, cq_group_limits(own_groups, group_root).memory);
+  return least(available, cq_group_memory(own_groups, group_root));
 }
 
 // Processors that this process may use: those it may run on, at most as many as its control group has time for; 1
@@ -152,7 +179,7 @@ int32_t cq_processors(void) {
   cpu_set_t set;
   const int32_t cores =
       sched_getaffinity(0, sizeof set, &set) ? (int32_t)sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&set);
-  const int32_t most = cq_group_limits(own_groups, group_root).processors;
+  const int32_t most = cq_group_processors(own_groups, group_root);
   const int32_t count = cores < most ? cores : most;
   return count > 0 ? count : 1;
 }

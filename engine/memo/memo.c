@@ -17,6 +17,7 @@ struct cq_memo {
   int64_t budget;            // of the rollout: bytes of records, checkpoints and forces, at most def.budget
   int32_t watches;           // free memory is looked at before a record is created
   int32_t is_short;          // too little was free for the records that are still to be created
+  int64_t granted;           // bytes of records that may be created before free memory is looked at again
   int32_t recorded_begin, recorded_end;   // control steps whose records are here
   cq_mark **marks;           // a stack of checkpoints at block starts, the first at step 0
   int32_t *mark_at;
@@ -252,7 +253,10 @@ static cq_status take_records(cq_memo *memo, int32_t count) {
   for (int64_t i = memo->at; i < memo->at + count; i++) {
     cq_record **slot = &memo->records[i % memo->block];
     if (*slot) continue;
-    memo->is_short = memo->watches && memo->record_count > 1 && lacks_memory(memo);
+    if (memo->watches && memo->record_count > 1 && (memo->granted -= memo->plan.record_bytes) < 0) {
+      memo->is_short = lacks_memory(memo);
+      memo->granted = memo->def.budget / 64;
+    }
     const cq_status status = memo->is_short ? CQ_MEMORY : backend_of(memo)->record_create(memo->def.device, slot);
     if (status) return status;
     memo->record_count++;

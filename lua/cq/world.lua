@@ -366,11 +366,21 @@ local function kept(self, key, make)
 end
 
 ---@internal
----The same world with other steps or another precision, made once for each change and kept.
+---The substeps of this world times a factor, rounded; 1 at least.
+---@param factor number
+---@return integer
+function World:times_substeps(factor) return math.max(1, math.floor(self.substeps * factor + 0.5)) end
+
+---@internal
+---The same world with other steps or another precision, made once for each change and kept. A variant of a variant is
+---one of the world that both are of.
 ---@param change { substeps: number?, precision: "float32"|"float64"? }   substeps: of this world's, a factor; rounded
 ---@return cq.World           with variant_of, this world, and variation, the change
 function World:variant(change)
-  local substeps = math.max(1, math.floor(self.substeps * (change.substeps or 1) + 0.5))
+  local substeps, root = self:times_substeps(change.substeps or 1), self.variant_of
+  if root then
+    return root:variant { substeps = substeps / root.substeps, precision = change.precision or self.precision }
+  end
   return kept(self, ("%d %s"):format(substeps, change.precision or self.precision), function()
     local out = another(self, self.robots, { substeps = substeps, precision = change.precision })
     out.variant_of, out.variation, out.part_of = self, change, self.part_of

@@ -25,30 +25,27 @@ static void put(const char *path, const char *text) {
   fclose(file);
 }
 
-static cq_limits of(const char *groups) {
+static void check_limits(const char *name, const char *groups, int64_t memory, int32_t processors) {
   char path[512];
   put("groups", groups);
   snprintf(path, sizeof path, "%s/groups", root);
-  return cq_group_limits(path, root);
-}
-
-static void check_limits(const char *name, const char *groups, int64_t memory, int32_t processors) {
-  const cq_limits got = of(groups);
-  CHECK(got.memory == memory && got.processors == processors, "%s: %lld bytes, %d processors, wanted %lld, %d", name,
-        (long long)got.memory, got.processors, (long long)memory, processors);
+  const int64_t bytes = cq_group_memory(path, root);
+  const int32_t count = cq_group_processors(path, root);
+  CHECK(bytes == memory && count == processors, "%s: %lld bytes, %d processors, wanted %lld, %d", name,
+        (long long)bytes, count, (long long)memory, processors);
 }
 
 int main(void) {
   if (!mkdtemp(root)) return 1;
-  const cq_limits none = cq_group_limits("/nowhere/cgroup", root);
-  CHECK(none.memory == INT64_MAX && none.processors == INT32_MAX, "limits without groups");
+  CHECK(cq_group_memory("/nowhere/cgroup", root) == INT64_MAX, "memory without groups");
+  CHECK(cq_group_processors("/nowhere/cgroup", root) == INT32_MAX, "processors without groups");
   check_limits("no files", "0::/\n", INT64_MAX, INT32_MAX);
   check_limits("not a list of groups", "\n::\n0:/\nmemory\n1:memory:\n:memory:a\n", INT64_MAX, INT32_MAX);
 
   // version 2: the tightest of the groups that lie around each other
   put("job/memory.max", "1000000\n");
   put("job/memory.current", "400000\n");
-  put("job/memory.stat", "anon 100\nfile 5\ninactive_file 150000\nactive_file 7\n");
+  put("job/memory.stat", "anon 100\nfile 5\ninactive_file 100000\nactive_file 50000\n");
   put("job/cpu.max", "max 100000\n");
   put("job/step/memory.max", "max\n");
   put("job/step/memory.current", "390000\n");
@@ -58,6 +55,13 @@ int main(void) {
   check_limits("a group that has gone", "0::/job/other/one\n", 750000, INT32_MAX);
   put("job/memory.current", "1200000\n");
   check_limits("a job that is over its limit", "0::/job\n", 0, INT32_MAX);
+  put("job/memory.high", "900000\n");
+  put("job/memory.current", "500000\n");
+  check_limits("a job that is slowed down above less", "0::/job\n", 550000, INT32_MAX);
+  put("job/cpu.max", "17592186044415 1000\n");
+  check_limits("as many processors as there are", "0::/job\n", 550000, INT32_MAX);
+  put("job/cpu.max", "1 100000\n");
+  check_limits("less than a processor", "0::/job\n", 550000, 1);
   // a container sees its own group as the root
   put("memory.max", "5000\n");
   put("memory.current", "1000\n");
@@ -75,6 +79,9 @@ int main(void) {
   put("cpu/cpu.cfs_quota_us", "-1\n");
   put("cpu/cpu.cfs_period_us", "100000\n");
   check_limits("version 1", "3:cpuacct,cpu:/slurm\n2:cpuset:/slurm\n1:memory:/slurm\n", 6000000, 4);
+  put("memory/memory.stat", "total_inactive_file 8192\n");
+  check_limits("no limit, and more files than memory", "1:memory:/\n", 9223372036854771712, INT32_MAX);
+  put("memory/memory.stat", "total_inactive_file 0\n");
   check_limits("no limit in version 1", "2:cpu:/\n1:memory:/\n", 9223372036854771712 - 100, INT32_MAX);
   check_limits("a container of version 1", "1:memory:/docker/ab12\n", 9223372036854771712 - 100, INT32_MAX);
 

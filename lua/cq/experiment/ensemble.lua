@@ -75,6 +75,19 @@ end
 
 -- ---- one variant ----------------------------------------------------------------------------------------------------
 
+-- Raises an error if a change of substeps makes steps that are too long for the world of a variant (def, checked).
+local function refuse_long_steps(run, def)
+  local size = def.change.substeps
+  if not size or size >= 1 then return end
+  local world = changed.world(run, def)
+  if world.def.integrator then return end
+  local courant = world.courant * world.substeps / world:times_substeps(size)
+  if courant <= world.courant_max then return end
+  is.fail("cq.Experiment: variant: change.substeps = %s makes steps too long: the Courant number would be %.3g, and must be at most %s; %.2g or more makes steps that are short enough",
+    text.number(size), courant, text.number(world.courant_max),
+    math.ceil(100 * math.ceil(world.courant * world.substeps / world.courant_max) / world.substeps) / 100)
+end
+
 -- Raises an error if a variant (def, checked) asks for a change that has no such name, a size that it cannot have, or
 -- nothing to act on. This and the next functions do not say which variant: of_variant adds that.
 local function refuse_change(run, def)
@@ -89,6 +102,7 @@ local function refuse_change(run, def)
     local why = changes.no_effect(run, name, def)
     if why then is.fail("cq.Experiment: variant: change.%s has no effect: %s", name, why) end
   end
+  refuse_long_steps(run, def)
 end
 
 -- Raises an error if `other`, the experiment of a variant, has scenes or variants of its own, or other parameters than

@@ -131,7 +131,8 @@ end
 -- The cost of an iteration of a stage: particles times engine steps, for each variant. A level that was not created yet
 -- counts as the run's.
 local function work_of(self, stage)
-  local own, variants = levels.made(self.run, stage.level), ensemble.of_stage(self.run, stage)
+  local own = levels.made(self.run, stage.level)
+  local variants = ensemble.of_stage(own, stage)
   return own.world.particle_count * own.steps * own.world.substeps * (variants and variants.count or 1)
 end
 

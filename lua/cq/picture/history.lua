@@ -34,12 +34,13 @@ function history.column(rows, name, every)
   return x, y, any
 end
 
----A table by number of start of a multi-start plan: true for starts that were dropped.
+---A table by number of start of a multi-start plan: true for starts that were dropped; none where the run's state
+---cannot be read.
 ---@param path string         of the run's folder
 ---@return table<integer, boolean>
 function history.dropped_in(path)
-  local saved, out = require("cq.run").saved_in(path), {}
-  local state = saved and type(saved.optimizer) == "table" and saved.optimizer or {}
+  local out, fine, saved = {}, pcall(require("cq.run").saved_in, path)
+  local state = fine and saved and type(saved.optimizer) == "table" and saved.optimizer or {}
   for _, start in ipairs(state.starts or {}) do out[start.number] = start.dropped end
   return out
 end

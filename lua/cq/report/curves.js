@@ -127,8 +127,13 @@ class Curves {
         else pen.moveTo(px(x[i]), py(y));
         drawn = drawn || y !== null;
       });
-      if (series.points || series.y.length === 1) series.y.forEach((y, i) => pen.fillRect(px(x[i]) - 1.5, py(y) - 1.5, 3, 3));
-      else pen.stroke();
+      const isGap = (y) => y === null || y === undefined;
+      if (!series.points) pen.stroke();
+      // a point without a neighbour has no line
+      series.y.forEach((y, i) => {
+        const isAlone = isGap(series.y[i - 1]) && isGap(series.y[i + 1]);
+        if (!isGap(y) && (series.points || isAlone)) pen.fillRect(px(x[i]) - 1.5, py(y) - 1.5, 3, 3);
+      });
     });
     pen.restore();
     this.point();

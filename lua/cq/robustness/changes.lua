@@ -230,6 +230,11 @@ end
 function changes.no_effect(run, name, given)
   if given.adjust then return nil end
   if name == "strength" or name == "noise" or name == "latency" then return without_policy(run) end
+  if name == "substeps" then
+    local size, world = given.change.substeps, changed.world(run, given)
+    if size == 1 or world:times_substeps(size) ~= world.substeps then return nil end
+    return ("%s times %s are as many"):format(text.number(size), text.count(world.substeps, "substep"))
+  end
   return name == "friction" and not effects.have_friction(changed.world(run, given).walls) and "no wall has friction"
     or nil
 end

@@ -25,6 +25,16 @@ function memory.bytes(amount, what)
     text.describe(amount))
 end
 
+---Bytes of memory that are free for rollouts of a world: of its GPU, or of the machine.
+---@param world cq.World
+---@return number
+function memory.free(world)
+  if world.device_kind ~= "cuda" then return tonumber(engine.C.cq_memory_available()) end
+  local gpu = ffi.new "cq_gpu"
+  engine.check(engine.C.cq_gpu_find(0, gpu))
+  return tonumber(gpu.memory_available)
+end
+
 ---The memory budget of a rollout in bytes: `amount` if it is given; else this process's share (--share) of three
 ---quarters of the free memory, on CUDA of the GPU's; nil without other processes: the engine decides.
 ---@param amount string|number|nil
@@ -35,13 +45,7 @@ function memory.budget(amount, what, world)
   if amount then return memory.bytes(amount, what) end
   local share = option.program.share
   if not share or share < 2 then return nil end
-  local free = tonumber(engine.C.cq_memory_available())
-  if world.device_kind == "cuda" then
-    local gpu = ffi.new "cq_gpu"
-    engine.check(engine.C.cq_gpu_find(0, gpu))
-    free = tonumber(gpu.memory_available)
-  end
-  return math.floor(free / 4 * 3 / share)
+  return math.floor(memory.free(world) / 4 * 3 / share)
 end
 
 ---How the engine's rollout, which has begun, uses memory: records of control steps, checkpoints, recomputation, and a

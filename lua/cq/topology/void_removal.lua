@@ -16,6 +16,7 @@ local T = require "cq.tensor"
 local text = require "cq.base.text"
 local message = require "cq.base.message"
 local failures = require "cq.rollout.unstable"
+local memory = require "cq.rollout.memory"
 local subworld = require "cq.topology.subworld"
 local tables = require "cq.base.tables"
 
@@ -103,7 +104,7 @@ local function rest_of(design, body, gone, whole, with_body)
     if not gone[p] then kept[#kept + 1] = p end
   end
   local key, last = design.world.substeps .. ": " .. table.concat(kept, " "), design.remaining
-  whole.pool:make_room()
+  whole.pool:make_room(memory.free(whole))
   if last.key ~= key then
     last.key, last.world = nil, nil
     local rest, _, at = T.tape.pause(subworld, design, design.robot:subset(kept))
@@ -165,7 +166,7 @@ local function attempt(design, params, given, whole)
     gone = remote_void(design, density)
     if next(gone) then world, own, fields.robot, kept = rest_of(design, body, gone, whole, with_body) end
   end
-  if world == whole and design.remaining.world then design.remaining.world.pool:make_room() end
+  if world == whole and design.remaining.world then design.remaining.world.pool:make_room(memory.free(whole)) end
   while true do
     failures.culprits = {}
     local fine, roll = pcall(world.rollout, world, fields)

@@ -45,7 +45,7 @@ end
 
 -- unused ones that are kept: lengths that grow with the training would else pile up their memos
 local SPARE_MAX = 2
-local ROOM = 0.25           -- of the free memory, which unused memos may hold while another world is simulated
+local ROOM = 0.25           -- of the free memory, which memos may hold while another world is simulated
 
 -- Frees unused rollouts, all but the `keep` most recent ones; returns whether any was freed.
 local function shrink(self, keep)
@@ -89,14 +89,16 @@ function Pool:trim()
   return shrink(self, 0)
 end
 
----Destroys the rollouts that nobody uses where their memos are large beside what is free, for those of another world.
-function Pool:make_room()
+---Destroys the rollouts that nobody uses where all memos together are large beside what is free, for those of another
+---world.
+---@param free number         bytes of memory, of the world's device
+function Pool:make_room(free)
   local plan, held = ffi.new "cq_plan", 0
   for _, entry in ipairs(self.entries) do
     C.cq_rollout_plan(entry.handle, plan)
     held = held + tonumber(plan.bytes)
   end
-  if held > ROOM * tonumber(C.cq_memory_available()) then self:trim() end
+  if held > ROOM * free then self:trim() end
 end
 
 ---Destroys all rollouts of the pool, as the world closes; their owners lose their handle.
