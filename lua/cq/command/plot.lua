@@ -15,7 +15,7 @@ local text = require "cq.base.text"
 local function series_of(run, column, alone)
   local x, y, any = history.column(run.rows, column)
   if not any then return nil end
-  if not (alone and run.rows[1].stage) then return { { name = run.folder, x = x, y = y } } end
+  if not (alone and (run.rows[1].stage or run.rows[1].start)) then return { { name = run.folder, x = x, y = y } } end
   local iteration, values = {}, {}
   for k, row in ipairs(run.rows) do
     iteration[k], values[k] = row.iteration, type(row[column]) == "number" and row[column] or 0 / 0

@@ -68,7 +68,10 @@ function history.by_stage(rows, iteration, y, dropped)
     end
     local line = series[#series]
     line.x[#line.x + 1], line.y[#line.y + 1] = iteration[k], y[k]
+    line.any = line.any or y[k] - y[k] == 0
   end
+  -- a stage without a number has no name to look for
+  for _, line in ipairs(series) do line.name, line.any = line.any and line.name or nil, nil end
   return series
 end
 
