@@ -2,8 +2,8 @@
 -- Source: Yuhn et al., 4D topology optimization (CMAME), section 4.2.2: 19 rad of its own measure, 17 when binary.
 -- Expect: 18.7 rad with --seed 101, a body in one piece. Other seeds and machines find other gaits.
 -- Kept: 92 % at 5 % of any constant, 53 and 29 % with 2 and 4 times the substeps, 13 % on cells of 0.8: its gait is one
--- of these steps and this grid. With a feedback trained for the worst of three steps (docs/gaits.md) 15.0 rad, of which
--- 84 and 46, 78 and 95 %.
+-- of these steps and this grid. With a feedback trained for the worst of three steps (docs/gaits.md) 14.3 rad, of which
+-- 91 and 49, 78 and 97 %.
 -- Size: 8,000 particles, 1,000 x 10 steps, 976 iterations. Time: 55 min.
 -- A plan of its own: it turns for all of the time, soft for longer, and its binary body learns by small steps, or it
 -- loses its gait. The soft body learns on a coarse grid and in longer steps first, and then in the paper's: found at
