@@ -423,18 +423,21 @@ end)
 
 describe("run:figures of a tournament", function()
   it("has a line for each start in each stage, pale where it was left out", function()
-    local rows, iteration, y = {}, {}, {}
+    local rows = {}
     local function add(stage, start, loss)
-      rows[#rows + 1] = { stage = stage, start = start }
-      iteration[#rows], y[#rows] = #rows, loss
+      rows[#rows + 1] = { stage = stage, start = start, loss = loss, iteration = #rows + 1 }
     end
     add("soft", 1, 3) add("soft", 1, 2) add("soft", 2, 5) add("soft", 2, 4) add("hard", 2, 6)
-    local lines = require("cq.picture.history").by_stage(rows, iteration, y, { [1] = true })
+    local lines = require("cq.picture.history").by_stage(rows, "loss", { [1] = true })
     local shapes = {}
     for k, line in ipairs(lines) do shapes[k] = { line.name or "", line.x, line.y } end
     assert.same({ { "", { 1, 2 }, { 3, 2 } }, { "soft", { 3, 4 }, { 5, 4 } }, { "hard", { 5 }, { 6 } } }, shapes)
     assert.equal(lines[2].colour .. "60", lines[1].colour)
     assert.is_true(lines[3].colour ~= lines[2].colour)
+    -- of a column that the first stage lacks, nothing is named after it
+    rows[5].worst = 7
+    lines = require("cq.picture.history").by_stage(rows, "worst", {})
+    assert.same({ false, false, "hard" }, { lines[1].name or false, lines[2].name or false, lines[3].name })
   end)
 end)
 

@@ -271,6 +271,36 @@ describe("the way to a binary design", function()
     end
   end)
 
+  it("holds no memo of the block beside that of the body which is simulated, where memory is short", function()
+    local memory, pool = require "cq.rollout.memory", require "cq.world.pool"
+    local design, free = design_of({}, failing { 55 }), memory.free
+    local p, most, create = variables(design), 0, pool.new({}).acquire
+    for k = 1, 100 do p.density:set((k <= 10 or k > 90) and 1 or -1, k) end
+    local class = getmetatable(design.world.pool).__index
+    function class.acquire(self, ...)
+      local entry, held = create(self, ...), 0
+      for _, one in ipairs { design.world.pool, (design.remaining.world or {}).pool } do
+        for _, rollout in ipairs(one.entries) do held = held + (rollout.key:find "^1 30 true" and 1 or 0) end
+      end
+      most = math.max(most, held)
+      return entry
+    end
+    local function learn()
+      local run = experiment(design)
+      for _ = 1, 2 do T.value_and_grad(function(q) return run:loss(run:rollout { design = q }) end)(p) end
+    end
+    local fine, problem = pcall(function()
+      function memory.free() return 0 end
+      learn()
+      assert.equal(1, most)
+      function memory.free() return math.huge end
+      learn()
+      assert.equal(2, most)
+    end)
+    memory.free, class.acquire = free, create
+    assert(fine, problem)
+  end)
+
   it("leaves out void of a binary body that is far from all solid, but for groups, where asked for", function()
     local design = design_of({ filter = { radius = 0.05 } })
     local p, binary = variables(design), design:with { rounding = "all", remove_void = true }

@@ -16,12 +16,7 @@ local function series_of(run, column, alone)
   local x, y, any = history.column(run.rows, column)
   if not any then return nil end
   if not (alone and (run.rows[1].stage or run.rows[1].start)) then return { { name = run.folder, x = x, y = y } } end
-  local iteration, values = {}, {}
-  for k, row in ipairs(run.rows) do
-    iteration[k], values[k] = row.iteration, type(row[column]) == "number" and row[column] or 0 / 0
-  end
-  local dropped = run.rows[1].start and history.dropped_in(run.folder) or {}
-  return history.by_stage(run.rows, iteration, values, dropped)
+  return history.by_stage(run.rows, column, history.dropped_in(run.rows, run.folder))
 end
 
 -- Raises an error about a column that cannot be drawn: it has no numbers, or there is none of this name, and then which

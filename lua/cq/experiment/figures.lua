@@ -187,16 +187,6 @@ end
 
 -- ---- how it was found -----------------------------------------------------------------------------------------------
 
--- One column of a history as a list over its rows, nan in rows that lack it; nil if all rows do.
-local function column(rows, name)
-  local out, any = {}, false
-  for k, row in ipairs(rows) do
-    out[k] = type(row[name]) == "number" and row[name] or 0 / 0
-    any = any or out[k] == out[k]
-  end
-  return any and out or nil
-end
-
 -- A canvas of the objective over the iterations of the run; nil where nothing was optimized. size: { width, height }
 -- [pixel].
 local function objective_panel(self, size)
@@ -204,9 +194,8 @@ local function objective_panel(self, size)
   if not folder or not host.kind(folder .. "/history.csv") then return nil end
   local rows = require("cq.run").read_history(folder)
   if #rows == 0 then return nil end
-  local y = column(rows, "task") or column(rows, "loss")
-  local dropped = rows[1].start and history.dropped_in(folder) or {}
-  local series = history.by_stage(rows, column(rows, "iteration"), y, dropped)
+  local _, _, has_task = history.column(rows, "task")
+  local series = history.by_stage(rows, has_task and "task" or "loss", history.dropped_in(rows, folder))
   return plot { title = "objective", series = series, x_label = "iteration", width = size.width, height = size.height }
 end
 
