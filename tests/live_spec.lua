@@ -18,7 +18,10 @@ local SCRIPT = [[
   local run = cq.Experiment { world = world, steps = 20,
     controller = cq.Controller.open_loop(cq.full({ 20, 1 }, 0.1)),
     objective = function(state) return state:center(robot)[2] end, optimizer = cq.Optimizer.adam { rate = 0.1 } }
-  run:optimize { iterations = cq.option("iterations", 1e6) }
+  local iterations = cq.option("iterations", 1e6)
+  local stages = cq.option("stages", false) and cq.Plan { { name = "first", iterations = 3 },
+    { name = "then", iterations = iterations } }
+  run:optimize { plan = stages or nil, iterations = not stages and iterations or nil }
 ]]
 
 -- cqlua --serve in the background; ended by its own Ctrl-C, or as the test asks it to
@@ -95,6 +98,14 @@ describe("the page of a run that goes on", function()
     http.ask(port, "POST /stop?token=" .. token)
     assert.equal(130, code_of(folder))
     assert.is_true(select(2, process.read(folder .. "/run/history.csv"):gsub("\n", "")) > lines)
+  end)
+
+  it("is told losses with a gap between the stages of a plan", function()
+    local port, token = start(folder, "--stages --iterations 40")
+    local told = http.ask(port, "GET /events?token=" .. token)
+    assert.matches('"x": %[1, 2, 3, 4, 4, 5, ', told)
+    assert.matches('"y": %[[^,]+, [^,]+, [^,]+, null, ', told)
+    assert.equal(0, code_of(folder))
   end)
 
   it("shows the newest body in a browser, which pauses and stops it", function()

@@ -461,6 +461,15 @@ describe("curves of a history", function()
     assert.equal(6, #loss.x)
     assert(require("cq.report.page").json(loss.y):find("2, null, 5", 1, true))
     assert.same({ 7 }, others[1].series[1].y)
+    assert.same({ {}, {} }, { require("cq.report.folder").curves({ row(1, "soft", 1, 0 / 0) }).x,
+      require("cq.report.folder").curves({ row(1, "soft", 1, 0 / 0) }).y })
+  end)
+
+  it("have no pale starts where the run's state cannot be read", function()
+    local folder = scratch.open()
+    process.write(folder .. "/optimizer.bin", "no state")
+    assert.same({}, require("cq.picture.history").dropped_in({ { start = 1 } }, folder))
+    scratch.close()
   end)
 end)
 

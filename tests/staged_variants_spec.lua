@@ -36,6 +36,18 @@ describe("variants of stages", function()
     end
   end)
 
+  it("may be those of a level, which the time that is left counts", function()
+    local run, left = cq.Experiment(function(level)
+      return fields { variants = level.coarsen == 2 and { {}, { change = { density = 0.1 } } } or nil }
+    end), {}
+    cq.Run.on_record = function(one) left[#left + 1] = one.progress.part.left / one.progress.part.work end
+    local fine, problem = pcall(run.optimize, run, { folder = folder .. "/run", plan = cq.Plan {
+      { name = "coarse", iterations = 2, level = { coarsen = 2 }, reduce = "worst" }, { name = "fine", iterations = 2 } } })
+    cq.Run.on_record = false
+    assert(fine, problem)
+    assert.same({ 2, 1, 1, 0 }, left)          -- in iterations of the present stage: the first ones take twice as long
+  end)
+
   it("give a stage of no iterations the loss and the constraints of its first one", function()
     local lists = { { { change = { gravity = 0.1 } }, { change = { gravity = -0.1, substeps = 2 } } },
       function(random) return { change = { stiffness = 0.1 * random:normal():item() } } end }
