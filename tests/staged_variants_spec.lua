@@ -42,7 +42,8 @@ describe("variants of stages", function()
     end), {}
     cq.Run.on_record = function(one) left[#left + 1] = one.progress.part.left / one.progress.part.work end
     local fine, problem = pcall(run.optimize, run, { folder = folder .. "/run", plan = cq.Plan {
-      { name = "coarse", iterations = 2, level = { coarsen = 2 }, reduce = "worst" }, { name = "fine", iterations = 2 } } })
+      { name = "coarse", iterations = 2, level = { coarsen = 2 }, reduce = "worst" },
+      { name = "fine", iterations = 2 } } })
     cq.Run.on_record = false
     assert(fine, problem)
     assert.same({ 2, 1, 1, 0 }, left)          -- in iterations of the present stage: the first ones take twice as long
