@@ -40,7 +40,7 @@ int32_t cq_interrupted(void);
 double cq_clock(void);                  // monotonic wall clock [s]
 double cq_ticks(void);                  // count of the fastest clock there is, for timers of phases
 double cq_tick(void);                   // time of one count of cq_ticks [s], more precise the longer the program runs
-int64_t cq_memory_available(void);      // bytes that can be taken without swapping, within the process's limits
+int64_t cq_memory_available(void);      // bytes to take within the process's limits; 1/16 of all is left to others
 int32_t cq_processors(void);            // processors that this process may use
 
 // ---- world: what is fixed during a run ------------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 -- anything (cqlua robust). See docs/exploits.md, "A balance that nobody holds".
 -- Size: 1,600 particles, 1,000 x 10 steps, 650 iterations of a start. Time: 9 min of a busy core for a start.
 local cq = require "cq"
+local swaying = require "scenes.swaying"
 
 -- fields of the experiment, with cells of the grid larger by the factor level.coarsen
 local function balancer(level)
@@ -25,13 +26,10 @@ local function balancer(level)
       velocity = function(t) return { 1.2 * math.cos(40 * t), 0 } end },
     block:at { 0.95, 3 * dx },
   }
-  local first = world.robot.position:gather(block:group("tip"):particles(), 1):mean(1)
   return {
     world = world, duration = 1,
     design = cq.Topology { world = world, duration = 1, filter = { radius = 2 * dx, power = 3 }, solid_region = "tip" },
-    objective = { reduce = "mean", running = function(state)
-      return (state:center("tip", { weight = "particle" }) - first):norm()
-    end },
+    objective = { reduce = "mean", running = swaying(world) },
   }
 end
 

@@ -4,13 +4,11 @@
 -- gravity that grows as it is borne, in half of the time, and is its own mirror image.
 -- Expect: 0.296 m in the median of eight seeds (--seed 101 to 108), one start, from 0.261 to 0.336 m.
 -- Kept: 36 and 14 % with 2 and 4 times the substeps, -57 % on a finer grid, 75 % at 5 % of anything (cqlua robust).
--- With --decay, in a world that damps by time, 0.233 m, of which 86 and 78 % are kept with 2 and 4 times the substeps;
--- with a feedback trained for the worst of three steps (docs/gaits.md) 0.360 m, 97 and 72 %, 100 and 59 %.
+-- With a feedback trained for the worst of three steps (docs/gaits.md) 0.360 m, of which 97 and 72, 100 and 59 %.
 -- Size: 1,600 particles, 1,000 x 10 steps, 660 iterations. Time: 4 min of one core.
 local cq = require "cq"
 
 local FULL = 9.8
-local transfer = cq.option("decay", false) and { decay = "auto" } or "apic"      -- damps by time, or by steps
 
 -- fields of the experiment, with cells of the grid larger by the factor level.coarsen; level may have a duration and
 -- substeps
@@ -30,8 +28,7 @@ local function climber(level)
       separable = true }
   end
   local world = cq.World {
-    cells = { n, n }, dx = dx, gravity = { 0, -FULL }, transfer = transfer, dt = 1e-3 * k,
-    substeps = level.substeps or 10,
+    cells = { n, n }, dx = dx, gravity = { 0, -FULL }, dt = 1e-3 * k, substeps = level.substeps or 10,
     walls = { side("left", 0.4 - 0.1 * dx, 1), side("right", 0.6 + 0.1 * dx, -1),
       cq.Boundary.box { name = "room", kind = "sticky", separable = true, inset = 0.04 } },
     block:at { 0.4, 0.3 },

@@ -172,7 +172,10 @@ describe("cq.robustness", function()
     finer.params.design = finer.design:transfer(falling.design, falling.params.design)
     local kept = 0
     for _, r in ipairs(found.rows) do
-      if r.name == "grid" then kept = r.loss end
+      if r.name == "grid" then
+        kept = r.loss
+        assert.equal("cells x0.8, by its level", r.change)
+      end
     end
     assert.equal(finer:evaluate().loss, kept)
     assert.equal(0, found.failed)
@@ -215,7 +218,7 @@ describe("cq.robustness", function()
 
   it("samples the bodies of an experiment that is made of a table anew", function()
     local finer = run.world:refined(0.8)
-    assert.equal("cells x0.75", row("grid", 0.8).change)           -- the ground stays on a node
+    assert.equal("cells x0.75, sampled anew", row("grid", 0.8).change)           -- the ground stays on a node
     assert.is_true(math.abs(finer.dx - 0.75 / 24) < 1e-15)
     assert.equal(4, finer.substeps)
     near(run:evaluate({ world = finer }).loss, "grid", 0.8)
@@ -380,7 +383,7 @@ describe("cq.robustness", function()
     assert.equal(count, found.failed)
     assert.equal(6, #found.draws)
     assert.is_true(count > 1)
-    mistake.says(tostring(found), (" of 6 draws, of which %d failed"):format(count - 1), "grid       not measured: ")
+    mistake.says(tostring(found), (" of %d draws; %d more failed"):format(7 - count, count - 1), "grid       not measured: ")
     for k, draw in ipairs(found.draws) do
       if draw.problem then mistake.says(tostring(found), ("draw %d failed: %s"):format(k, draw.problem)) end
     end
@@ -469,12 +472,12 @@ describe("cq.robustness", function()
     assert.is_true(found.draws[1].loss ~= found.draws[2].loss)
   end)
 
-  it("says of a bar that nothing of it was measured", function()
-    local bars = require "cq.robustness.bars" { draws = { { kept = 1.1 } },
-      rows = { { name = "density", kept = 0.9 }, { name = "density" }, { name = "place" } } }
-    assert.same({ { name = "density", low = 90, high = 100, failed = true, measured = true },
-      { name = "place", low = 100, high = 100, failed = true, measured = false },
-      { name = "together", low = 100, high = 100 * 1.1, failed = false, measured = true } }, bars)
+  it("has bars from the least to the most that is kept, and none where nothing was measured", function()
+    local bars = require "cq.robustness.bars" { draws = { { kept = 1.1 }, {} }, median = 1.1,
+      rows = { { name = "density", kept = 0.9 }, { name = "density" }, { name = "place" }, { name = "grid", kept = 2 } } }
+    assert.same({ { name = "grid", low = 200, high = 200, failed = false },
+      { name = "density", low = 90, high = 90, failed = true }, { name = "place", failed = true },
+      { name = "together", low = 100 * 1.1, high = 100 * 1.1, median = 100 * 1.1, failed = true } }, bars)
   end)
 
   it("says what is wrong", function()

@@ -400,7 +400,7 @@ describe("variants that cannot begin", function()
       near({ expected }, { value }, 1e-6)
       near(gradients, found, 1e-5)
       assert.equal(1, run.ensemble.left_out.count)
-      mistake.says(said, "of iteration 1 cannot begin and is left out, as no other so far: ")
+      mistake.says(said, "of iteration 1 cannot begin and is left out (1 so far): ")
     end
   end)
 
@@ -414,7 +414,7 @@ describe("variants that cannot begin", function()
       local said = warnings(function() value, found = value_and_gradients(run) end)
       near({ expected }, { value }, 1e-6)
       near(gradients, found, 1e-5)
-      mistake.says(said, "of iteration 1 fails and is left out, as ", " so far: the simulation failed at")
+      mistake.says(said, "of iteration 1 fails and is left out (", " so far): the simulation failed at")
       -- the next iterations of a training go on
       run = drawn(list)
       warnings(function() run:optimize { iterations = 3, folder = scratch.open() .. "/run" } end)
@@ -433,8 +433,13 @@ describe("variants that cannot begin", function()
     end)
     assert.equal("", said)
     run = cq.Experiment(fields { variants = { {}, { change = { strength = 3e5 } } } })
-    mistake.says(mistake.of(function() return numbers(run, run.params) end), "the simulation failed at",
-      "(variant 2 of 2)")
+    mistake.says(mistake.of(function() return numbers(run, run.params) end), "a variant fails before any update",
+      "it failed at control step", "(variant 2 of 2)")
+    -- nor does a training make all steps shorter for it
+    mistake.says(mistake.of(function() run:optimize { iterations = 3, folder = scratch.open() .. "/run" } end),
+      "a variant fails before any update")
+    scratch.close()
+    assert.equal(3, run.world.substeps)
   end)
 
   it("since memory is short are an error", function()
@@ -588,7 +593,7 @@ describe("variants of bad input", function()
       ["change has no"] = { change = { stifness = 0.1 } }, ["above -1"] = { change = { stiffness = -1 } },
       ["outside the world"] = { change = { place = 30 } }, ["overlaps wall 1"] = { change = { place = -8 } },
       ["the Courant number"] = { change = { stiffness = 1e5 } }, ["friction must be"] = { friction = -1 },
-      ["the simulation failed at"] = { change = { strength = 1e7 } }, ["must be a table"] = 3,
+      ["fails before any update"] = { change = { strength = 1e7 } }, ["must be a table"] = 3,
     } do
       local sentence = mistake.of(used { variants = { {}, wrong, {} } })
       mistake.says(sentence, part, " (variant 2 of 3)")

@@ -154,17 +154,25 @@ static int64_t left_of(int resource, long long taken) {
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-// Bytes of memory that this process can take without swapping, within its limits; 1 GiB where the system does not say.
+// a share of the machine's memory that is left to other programs: where several take all that is free, the system ends
+// one of them
+enum { LEFT_TO_OTHERS = 16 };
+
+// Bytes of memory that this process can take without swapping, within its limits, so that a sixteenth of the machine's
+// is left; 1 GiB where the system does not say.
 int64_t cq_memory_available(void) {
   const int64_t unknown = (int64_t)1 << 30;
   FILE *file = fopen("/proc/meminfo", "r");
   if (!file) return unknown;
   char line[256];
-  long long kib = 0;
-  while (fgets(line, sizeof line, file))
+  long long kib = 0, all = 0;
+  while (fgets(line, sizeof line, file)) {
+    if (sscanf(line, "MemTotal: %lld kB", &all) == 1) continue;
     if (sscanf(line, "MemAvailable: %lld kB", &kib) == 1) break;
+  }
   fclose(file);
-  int64_t available = kib > 0 ? (int64_t)kib * 1024 : unknown;
+  const int64_t free = (int64_t)(kib - all / LEFT_TO_OTHERS) * 1024;
+  int64_t available = kib <= 0 ? unknown : free > 0 ? free : 0;
   long long size, data;      // [pages]
   file = fopen("/proc/self/statm", "r");
   if (file && fscanf(file, "%lld %*d %*d %*d %*d %lld", &size, &data) == 2)

@@ -198,8 +198,11 @@ local function complete_row(self, one)
   if row.problem then self.failed = self.failed + 1 else
     row.loss, row.kept = one.loss, (one.baseline.loss - one.loss) / (self.baseline - self.loss)
   end
-  local world = row.name == "grid" and one.fields and one.fields.world
-  if world and world.refines then row.change = ("cells x%.3g"):format(world.dx / world.refines.dx) end
+  local world = one.fields and one.fields.world
+  if row.name == "grid" then
+    row.change = world and world.refines and ("cells x%.3g, sampled anew"):format(world.dx / world.refines.dx)
+      or row.change .. ", by its level"
+  end
 end
 
 -- Appends a row to self.rows and to list for each kind of change and each of its sizes; notes in self.missing which
@@ -255,6 +258,15 @@ local function experiment_of(saved, objective)
     observer = saved.observer, controller = saved.controller, weight = saved.data.weight, objective = objective }
 end
 
+-- How a run's loss and its baseline are told: with as many digits as it takes to tell them apart, four at least.
+local function digits_for(a, b)
+  for digits = 4, 16 do
+    local form = ("%%.%dg"):format(digits)
+    if a == b or form:format(a) ~= form:format(b) then return form end
+  end
+  return "%.17g"
+end
+
 ---@class cq.robustness.def
 ---@field params? "best"|"last"|table|cq.Tensor   as run:evaluate takes them
 ---@field draws? integer        simulations with all changes at once, drawn at random
@@ -302,8 +314,10 @@ local function robustness(_, run, opts)
   if one.problem or one.baseline.problem then is.fail("cq.robustness: %s", one.problem or one.baseline.problem) end
   self.loss, self.baseline = one.loss, one.baseline.loss + 0        -- no -0
   if not (self.loss < self.baseline) then
-    is.fail("cq.robustness: the run has gained nothing that could be kept: its loss is %.4g and %s %.4g", self.loss,
-      self.baseline_of == "start" and "that of its start" or "that without signals", self.baseline)
+    local form = digits_for(self.loss, self.baseline)
+    is.fail("cq.robustness: the run has gained nothing that could be kept: its loss is %s and %s %s",
+      form:format(self.loss), self.baseline_of == "start" and "that of its start" or "that without signals",
+      form:format(self.baseline))
   end
   list = {}
   rows_of(self, run, list)
@@ -323,15 +337,22 @@ end
 -- A kept share of the gain as text, in percent; "failed" for nil.
 local function share(kept) return kept and ("%.0f %%"):format(100 * kept) or "failed" end
 
+-- A kept share with the loss in brackets where that does not follow from it: without signals bodies differ, too.
+local function told(self, row)
+  return share(row.kept) .. (row.kept and self.baseline_of == "no signals" and (" (%.3g)"):format(row.loss) or "")
+end
+
 -- The report as a table of text: a line for each change, the draws, and what failed.
 function Robustness:__tostring()
-  local lines = { ("loss %.4g, %.4g %s; kept of that gain"):format(self.loss, self.baseline,
-    self.baseline_of == "start" and "at the start" or "without signals") }
+  local form = digits_for(self.loss, self.baseline)
+  local lines = { ("loss %s, %s %s; kept of that gain%s"):format(form:format(self.loss), form:format(self.baseline),
+    self.baseline_of == "start" and "at the start" or "without signals",
+    self.baseline_of == "start" and "" or " (and the loss)") }
   local at = 1
   while at <= #self.rows do
     local name, cells = self.rows[at].name, {}
     while self.rows[at] and self.rows[at].name == name do
-      cells[#cells + 1] = ("%s: %s"):format(self.rows[at].change, share(self.rows[at].kept))
+      cells[#cells + 1] = ("%s: %s"):format(self.rows[at].change, told(self, self.rows[at]))
       at = at + 1
     end
     lines[#lines + 1] = ("  %-10s %s"):format(name, table.concat(cells, "   "))
@@ -340,7 +361,7 @@ function Robustness:__tostring()
     local failed = 0
     for _, draw in ipairs(self.draws) do failed = failed + (draw.problem and 1 or 0) end
     lines[#lines + 1] = ("  together   median %s, worst %s of %s%s"):format(share(self.median), share(self.worst),
-      text.count(#self.draws, "draw"), failed > 0 and (", of which %d failed"):format(failed) or "")
+      text.count(#self.draws - failed, "draw"), failed > 0 and ("; %d more failed"):format(failed) or "")
   end
   for _, entry in ipairs(self.missing) do
     lines[#lines + 1] = ("  %-10s not measured: %s"):format(entry.name, entry.why)

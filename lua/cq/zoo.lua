@@ -15,6 +15,7 @@ local zoo = { folder = host.root .. "/zoo" }
 ---@field claimed number
 ---@field less? boolean          the less the better; the more, unless given
 ---@field measure fun(first: cq.State, last: cq.State, robots: cq.Robot[]): number
+---@field objective? fun(world: cq.World): cq.Experiment.objective.def   what cqlua robust measures; the figure, unless given
 ---@field early { steps: integer, is: number, within: number }   for the tests
 
 ---All entries, in the order of zoo/index.lua.
@@ -50,10 +51,12 @@ function zoo.measure(entry, steps)
   return entry.measure(roll:start(), roll.state, roll.world.robots), saved
 end
 
----An objective of a rollout: the figure of a zoo robot as a loss to minimize.
+---The objective of a zoo robot, a loss to minimize: that of its entry, or its figure.
 ---@param entry cq.Zoo.Entry
----@return fun(state: cq.State, start: cq.State): number
-function zoo.objective(entry)
+---@param saved cq.Saved         of its file
+---@return cq.Experiment.objective.def|fun(state: cq.State, start: cq.State): number
+function zoo.objective(entry, saved)
+  if entry.objective then return entry.objective(require "cq.world"(saved.world)) end
   return function(state, start)
     local figure = entry.measure(start, state, state.world.robots)
     return entry.less and figure or -figure

@@ -9,6 +9,7 @@ local cq = require "cq"
 local changes = require "cq.robustness.changes"
 local is = require "cq.base.schema"
 local quantile = require "cq.base.quantile"
+local swaying = require "scenes.swaying"
 local turning = require "scenes.turning"
 
 local function way(axis)
@@ -23,12 +24,11 @@ local objectives = {
   walker = way(1), walker3d = way(1), climber = way(2),
   rotator = function(world) return { running = turning(world) } end,
   balancer = function(world)
-    local robot = world.robots[1]
-    local first = robot.position:gather(robot:group("tip"):particles(), 1):mean(1)
+    local distance = swaying(world)
     return { reduce = "mean", running = function(state)
-      local distance = (state:center("tip", { weight = "particle" }) - first):norm()
-      if track then track[#track + 1] = distance:item() end
-      return distance
+      local d = distance(state)
+      if track then track[#track + 1] = d:item() end
+      return d
     end }
   end,
 }

@@ -11,6 +11,7 @@ local is = require "cq.base.schema"
 local message = require "cq.base.message"
 local option = require "cq.option"
 local scripts = require "cq.base.script"
+local text = require "cq.base.text"
 local T = require "cq.tensor"
 
 -- The experiment of a run's folder, made by running its script without training; nil and the exit code where the script
@@ -49,8 +50,9 @@ end
 -- run's best has another loss by it.
 local function require_same(run, folder)
   local changes = require("cq.run.changed_script").list(folder, scripts.text())
-  local words = {}
+  local words, kept = {}, {}
   for k, source in ipairs(changes) do
+    kept[k] = folder .. "/" .. source.path
     words[k] = ("%s was changed since the run in %s: %s"):format(source.name, folder, source.line)
   end
   local said, result = table.concat(words, "; "), require "cq.load"(folder).result
@@ -62,8 +64,8 @@ local function require_same(run, folder)
   if math.abs(now - result.loss) <= SAME * math.max(math.abs(now), math.abs(result.loss)) then
     if said ~= "" then message.note("%s; the loss of its best is the same", said) end
   elseif said ~= "" then
-    is.fail("cqlua robust: %s; the loss of its best was %.4g and is %.4g: this measures another problem; %s/script.lua has the text of before",
-      said, result.loss, now, folder)
+    is.fail("cqlua robust: %s; the loss of its best was %.4g and is %.4g: this measures another problem; %s has the text of before",
+      said, result.loss, now, text.join(kept))
   else
     message.warn("the loss of the best of %s was %.4g and is %.4g when its script is run again", folder, result.loss, now)
   end
@@ -76,14 +78,15 @@ local function of_zoo(name)
   local entry = zoo.entry(name)
   local folder = option.program.out or "runs/robust/" .. name
   require("cq.run.folder").make(folder)
-  return require("cq").load(zoo.path(entry)), zoo.objective(entry), folder
+  local saved = require("cq").load(zoo.path(entry))
+  return saved, zoo.objective(entry, saved), folder
 end
 
 return {
   summary = "how much a trained run, or a robot of the zoo, keeps of its gain in simulations that are a little different",
   arguments = "RUN|NAME",
   options = {
-    draws = is.integer { min = 0, max = 1e6, default = 32, help = "simulations with all changes at once" },
+    draws = is.integer { min = 0, max = 1e6, default = 32, help = "simulations with all changes at once, drawn by --seed, 0 unless given" },
   },
   -- The subcommand: prints the robustness of the run or robot in `words` and saves it. Returns the exit code; nil: 0.
   run = function(options, words)
@@ -109,6 +112,7 @@ return {
     end
     local report = require("cq").robustness(run, { draws = options.draws, seed = seed,
       objective = objective })
+    print(folder .. ":")            -- its script, run again, may have printed reports of its own
     print(report)
     message.note("%s", report:save(folder .. "/robustness.json"))
   end,

@@ -280,16 +280,13 @@ local function count(own, what, k, iteration)
   return seen.count
 end
 
--- The others of `number` variants as text: "no other", or "4 are".
-local function others(number) return number == 1 and "no other" or ("%d are"):format(number) end
-
 -- Counts variant k as left out of an iteration because of the error `problem`, and warns of it. what: it "cannot
 -- begin", or "fails".
 local function leave_out(own, k, iteration, what, problem)
   own.cause = problem
   local number = count(own, "left_out", k, iteration)
   if not number then return end
-  message.warn("variant %d of iteration %d %s and is left out, as %s so far: %s", k, iteration, what, others(number),
+  message.warn("variant %d of iteration %d %s and is left out (%d so far): %s", k, iteration, what, number,
     text.sentence(problem))
 end
 
@@ -327,27 +324,37 @@ local function refine(of, group, defs)
     any = any or defs[at] ~= before
     local number = now and defs[at] ~= before and count(own, "refined", k, of.iteration)
     if number then
-      message.note("variant %d of iteration %d is simulated with substeps = %d and not %d, as %s so far: its values are too stiff, too light or too fast for longer steps",
-        k, of.iteration, now, before.world.substeps, others(number))
+      message.note("variant %d of iteration %d is simulated with substeps = %d and not %d (%d so far): its values are too stiff, too light or too fast for longer steps",
+        k, of.iteration, now, before.world.substeps, number)
     end
   end
   return any
 end
 
--- Did variants fail because of how they were drawn for this iteration alone? They did where the experiment itself is
--- simulated to its end with these parameters; else an update of the parameters did it, which is the business of
--- cq.experiment.recover. of: as for `rollouts`.
-local function is_at_fault(of)
-  local own, run = of.run.ensemble, of.run
-  if own.listed or own.fixed then return false end
+-- Is the experiment itself simulated to its end with these parameters? of: as for `rollouts`.
+local function survives(of)
   if of.survives == nil then
     T.tape.pause(function()
-      local fine, found, whole = pcall(together.rollouts, { run:rollout_def(of.params, { steps = of.steps }) })
+      local fine, found, whole = pcall(together.rollouts, { of.run:rollout_def(of.params, { steps = of.steps }) })
       if fine then whole:release() elseif not recover.is_of_simulation(found) then error(found, 0) end
       of.survives = fine
     end)
   end
   return of.survives
+end
+
+-- Did a variant fail because of how it was drawn for this iteration alone? It did where the experiment itself is
+-- simulated to its end; else an update of the parameters did it, which is the business of cq.experiment.recover. of: as
+-- for `rollouts`. problem: its error. Errors: it is the same in all iterations, and fails before any update.
+local function is_at_fault(of, problem)
+  local own = of.run.ensemble
+  if not own.fixed then return survives(of) end
+  if of.iteration == 1 and survives(of) then
+    is.fail("cq.Experiment: a variant fails before any update, where the simulation without its changes does not; "
+      .. "change less, or give it shorter steps (change = { substeps = 2 }): it %s",
+      (text.sentence(problem):gsub("^.-the simulation failed", "failed")))
+  end
+  return false
 end
 
 -- Simulates variants by their rollout definitions. Returns a table of rollouts by position in defs, without variants
@@ -384,7 +391,7 @@ local function rollouts(of, defs)
     local failed = recover.is_of_simulation(found) and (#group == 1 and 1 or unstable.scene)
     if failed then
       local k = numbers[group[failed]]
-      if not is_at_fault(of) then of_variant(own, k, error, found, 0) end
+      if not of_variant(own, k, is_at_fault, of, found) then of_variant(own, k, error, found, 0) end
       leave_out(own, k, iteration, "fails", found)
       table.remove(group, failed)
       if #group > 0 then simulate(group, is_refined) end

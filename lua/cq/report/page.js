@@ -136,17 +136,24 @@ function drawCurves(own) {
 function keeps(given) {
   $("#robust").hidden = !given;
   if (!given) return;
-  const box = $("#robust > div"), low = Math.min(90, ...given.bars.map((bar) => bar.low)), high = Math.max(105, ...given.bars.map((bar) => bar.high));
+  const box = $("#robust > div"), measured = given.bars.filter((bar) => bar.low !== undefined);
+  const low = Math.min(90, ...measured.map((bar) => bar.low)), high = Math.max(105, ...measured.map((bar) => bar.high));
   const at = (percent) => `${100 * (percent - low) / (high - low)}%`;
   $("#robust p").textContent = "percent of the gain over " + (given.baseline_of === "start" ? "the start" : "the body without signals");
   $("#robust pre").textContent = given.text;
   box.replaceChildren();
-  for (const { name, low: least, high: most, failed, measured } of given.bars) {
+  for (const { name, low: least, high: most, median, failed } of given.bars) {
     add(box, "span", name);
     const line = add(box, "div", "");
-    if (measured !== false) Object.assign(add(line, "i", "").style, { left: at(least), right: `calc(100% - ${at(most)})` });
+    let words = "failed";
+    if (least !== undefined) {
+      Object.assign(add(line, "i", "").style, { left: at(Math.min(least, 100)), right: `calc(100% - ${at(Math.max(most, 100))})` });
+      const ends = [...new Set([least, most].map(Math.round))].join(" to ");
+      words = ends + (median === undefined ? "" : `, median ${Math.round(median)}`) + (failed ? ", and failed" : "");
+    }
     add(line, "b", "").style.left = at(100);
-    add(box, "span", measured === false ? "failed" : `${Math.round(least)} to ${Math.round(most)}${failed ? ", and failed" : ""}`);
+    if (median !== undefined) add(line, "u", "").style.left = at(median);
+    add(box, "span", words);
   }
 }
 

@@ -75,7 +75,7 @@ function selection.robot(world, robot, what)
     is.fail("%s: the world holds several robots made from this one; use the one that was placed, world.robots[i]", what)
   elseif not k then
     is.fail(others and "%s: this robot is a subset, and the world's robot has other particles; use a group of that one"
-      or "%s: this robot is not in the world", what)
+      or "%s: this robot is not in the world; in another world, as that of a variant, take state.world.robots[i]", what)
   end
   return world.robots[k]
 end

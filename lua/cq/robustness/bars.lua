@@ -3,10 +3,10 @@
 
 ---@class cq.Robustness.bar
 ---@field name string
----@field low number           in percent, 100 or less
----@field high number          in percent, 100 or more
+---@field low? number          the least that is kept, in percent; nil: all simulations failed
+---@field high? number         the most
+---@field median? number       of the draws
 ---@field failed boolean       did a simulation fail?
----@field measured boolean     did one not fail? Else low and high are 100
 
 ---The bars of a report, for the page of cqlua report.
 ---@param report cq.Robustness
@@ -17,21 +17,23 @@ return function(report)
   local function take(name, kept)
     local bar = by_name[name]
     if not bar then
-      bar = { name = name, low = 100, high = 100, failed = false, measured = false }
+      bar = { name = name, failed = false }
       out[#out + 1], by_name[name] = bar, bar
     end
     if kept then
-      bar.measured = true
-      bar.low, bar.high = math.min(bar.low, 100 * kept), math.max(bar.high, 100 * kept)
+      bar.low, bar.high = math.min(bar.low or math.huge, 100 * kept), math.max(bar.high or -math.huge, 100 * kept)
     else
       bar.failed = true
     end
   end
+  -- The length of a bar, which begins at 100.
+  local function length(bar) return bar.low and math.max(bar.high, 100) - math.min(bar.low, 100) or 0 end
   for _, row in ipairs(report.rows) do take(row.name, row.kept) end
   table.sort(out, function(a, b)
-    if a.high - a.low ~= b.high - b.low then return a.high - a.low > b.high - b.low end
+    if length(a) ~= length(b) then return length(a) > length(b) end
     return a.name < b.name
   end)
   for _, draw in ipairs(report.draws) do take("together", draw.kept) end
+  if by_name.together then by_name.together.median = report.median and 100 * report.median end
   return out
 end

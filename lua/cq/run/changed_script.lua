@@ -69,10 +69,11 @@ local function compare_options(self, options)
 end
 
 ---The sources of a run, its script and the modules that this has loaded, whose present text is not that of their copy
----in the run's folder. Each with its name for a sentence, its text before, and the first line that differs in words.
+---in the run's folder. Each with its name for a sentence, the path of its copy in the folder, its text before, and the
+---first line that differs in words.
 ---@param folder string
 ---@param now string?      the present text of the script
----@return { name: string, before: string, line: string }[]
+---@return { name: string, path: string, before: string, line: string }[]
 function changed_script.list(folder, now)
   local out = {}
   -- Appends a source if its copy in the folder has another text.
@@ -80,7 +81,7 @@ function changed_script.list(folder, now)
     local before = read_file(folder .. "/" .. path)
     if not before or not bytes or before == bytes then return end
     local number, was, is_now = first_difference(before, bytes)
-    out[#out + 1] = { name = name, before = before, line = ("line %d was \"%s\" and is \"%s\""):format(number,
+    out[#out + 1] = { name = name, path = path, before = before, line = ("line %d was \"%s\" and is \"%s\""):format(number,
       was:match "^%s*(.-)%s*$", is_now:match "^%s*(.-)%s*$") }
   end
   compare("the script", "script.lua", now)
