@@ -5,8 +5,9 @@
 -- (--starts 1 --seed 1001 to 1020). --seed 101, which cqlua replay walker shows, goes 0.345 m, 0.007 m of it without
 -- any signal: it gallops, and turns over forward when time is nearly over. The best of four starts: 0.349 m, the median
 -- of 19 seeds, from 0.306 to 0.448 m (--seed 2001, 2005 and so on).
--- Kept: 86 and 76 % with 2 and 4 times the substeps, 95 % on a finer grid, 90 % at 5 % of anything (cqlua robust). With
--- a feedback trained for the worst of three steps (docs/gaits.md) 0.409 m, of which 98 and 81, 87 and 81 %.
+-- Kept: 86 and 76 % with 2 and 4 times the substeps, 62 % on the finer grid of its level (95 % with its body sampled
+-- anew there), 90 % at 5 % of anything (cqlua robust). With a feedback trained for the worst of three steps
+-- (docs/gaits.md) 0.409 m, of which 98 and 81, 64 (87) and 81 %.
 -- Size: 1,600 particles, 500 x 10 steps, 650 iterations of a start. Time: 3.5 min of one core for a start.
 local cq = require "cq"
 
