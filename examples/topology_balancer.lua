@@ -4,7 +4,8 @@
 -- makes one start and not the best of four.
 -- Expect: 0.0044 m of one start (--starts 1 --seed 101), binary and extracted; without signals it falls, by 0.107 m.
 -- Kept: 86 and 68 % of what the pulses gain with 2 and 4 times the substeps, 132 % on the finer grid of its level (87 %
--- with its body sampled anew there), 79 % at 5 % of anything (cqlua robust): it is 10, 14, 25 (13) and 12.5 mm off. See docs/exploits.md, "A balance that nobody holds".
+-- with its body sampled anew there), 79 % at 5 % of anything (cqlua robust): it is 10, 14, 25 (13) and 12.5 mm off. See
+-- docs/exploits.md, "A balance that nobody holds".
 -- Size: 1,600 particles, 1,000 x 10 steps, 650 iterations of a start. Time: 9 min of a busy core for a start.
 local cq = require "cq"
 local swaying = require "scenes.swaying"
