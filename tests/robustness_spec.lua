@@ -383,7 +383,8 @@ describe("cq.robustness", function()
     assert.equal(count, found.failed)
     assert.equal(6, #found.draws)
     assert.is_true(count > 1)
-    mistake.says(tostring(found), (" of %d draws; %d more failed"):format(7 - count, count - 1), "grid       not measured: ")
+    mistake.says(tostring(found), (" of %d draws; %d more failed"):format(7 - count, count - 1),
+      "grid       not measured: ")
     for k, draw in ipairs(found.draws) do
       if draw.problem then mistake.says(tostring(found), ("draw %d failed: %s"):format(k, draw.problem)) end
     end
@@ -474,7 +475,8 @@ describe("cq.robustness", function()
 
   it("has bars from the least to the most that is kept, and none where nothing was measured", function()
     local bars = require "cq.robustness.bars" { draws = { { kept = 1.1 }, {} }, median = 1.1,
-      rows = { { name = "density", kept = 0.9 }, { name = "density" }, { name = "place" }, { name = "grid", kept = 2 } } }
+      rows = { { name = "density", kept = 0.9 }, { name = "density" }, { name = "place" },
+        { name = "grid", kept = 2 } } }
     assert.same({ { name = "grid", low = 200, high = 200, failed = false },
       { name = "density", low = 90, high = 90, failed = true }, { name = "place", failed = true },
       { name = "together", low = 100 * 1.1, high = 100 * 1.1, median = 100 * 1.1, failed = true } }, bars)

@@ -5,8 +5,8 @@
 --   says      the figure in words; claimed: what it was after training
 --   less      is less of the figure better?
 --   measure   the figure, of the states at the start and at the end, and the robots of the world
---   objective the loss that cqlua robust measures, a function of the world that gives an objective of cq.Experiment; the
---             figure, unless given
+--   objective of cqlua robust, a function of the world that gives an objective of cq.Experiment; the figure, unless
+--             given
 --   early     for the tests: after so many control steps the figure is `is`, to `within`. --simd baseline, avx2 and
 --             avx512 differ by less than a tenth of that; later gaits may part
 local cq = require "cq"

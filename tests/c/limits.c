@@ -88,7 +88,7 @@ int main(void) {
   // resource limits of this process, and what it has of them
   const int64_t free = cq_memory_available();
   CHECK(free > 0 && cq_processors() >= 1, "%lld bytes, %d processors", (long long)free, cq_processors());
-  CHECK(free <= (int64_t)sysconf(_SC_PHYS_PAGES) / 16 * 15 * sysconf(_SC_PAGESIZE), "%lld bytes: nothing is left to others",
+  CHECK(free <= (int64_t)sysconf(_SC_PHYS_PAGES) / 16 * 15 * sysconf(_SC_PAGESIZE), "%lld bytes: none is left",
         (long long)free);
   const int resources[] = { RLIMIT_DATA, RLIMIT_AS };
   for (int k = 0; k < 2; k++) {

@@ -81,8 +81,9 @@ function changed_script.list(folder, now)
     local before = read_file(folder .. "/" .. path)
     if not before or not bytes or before == bytes then return end
     local number, was, is_now = first_difference(before, bytes)
-    out[#out + 1] = { name = name, path = path, before = before, line = ("line %d was \"%s\" and is \"%s\""):format(number,
-      was:match "^%s*(.-)%s*$", is_now:match "^%s*(.-)%s*$") }
+    out[#out + 1] = { name = name, path = path, before = before,
+      line = ("line %d was \"%s\" and is \"%s\""):format(number, was:match "^%s*(.-)%s*$",
+        is_now:match "^%s*(.-)%s*$") }
   end
   compare("the script", "script.lua", now)
   local sources = script.sources()
