@@ -301,6 +301,41 @@ describe("a run that was saved", function()
     assert.is_truthy(saved.data.origin.sources["tests/scene.lua"])
     says(tostring(saved), "controller sines, count 4, frequency {1}, of 2 signals")
   end)
+
+  it("has files that the script runs by dofile, which its copy finds where they are gone", function()
+    local far = folder .. "/far.lua"
+    process.write(far, "return 1e-3")
+    process.write(folder .. "/script.lua", ([[
+package.path = "./?.lua;" .. package.path
+local cq, scene = require "cq", require "tests.scene"
+local rate = dofile %q
+local run = cq.Experiment { world = scene.world(scene.robot()), steps = 3, objective = function(s)
+  return s:center("foot")[1] end, optimizer = cq.Optimizer.adam { rate = rate },
+  controller = cq.Controller.sines {} }
+run:optimize { iterations = 2 }
+print("rate", rate)
+]]):format(far))
+    local made = process.cqlua { folder .. "/script.lua", "--out", folder .. "/made" }
+    assert.equal(0, made.code, made.err)
+    assert.equal("return 1e-3", process.read(folder .. "/made/sources" .. far))
+    os.remove(far)
+    local copied = process.cqlua { folder .. "/made/script.lua", "--out", folder .. "/again" }
+    says(copied.out, "rate\t0.001")
+    process.write(far, "return 0.001")
+    local changed = process.cqlua { folder .. "/script.lua", "--out", folder .. "/made", "--resume", "--iterations", "3" }
+    says(changed.err, "far.lua was changed since iteration 2 of the run", [[line 1 was "return 1e-3" and is "return 0.001"]])
+    for _, text in ipairs { "return = 1", "error 'no rate'", "return nil, 1, 2" } do
+      process.write(folder .. "/a.lua", text)
+      process.write(folder .. "/b.lua", ([[print(select("#", dofile %q), loadfile %q)]]):format(folder .. "/a.lua",
+        folder .. "/none.lua"))
+      local found = process.cqlua { folder .. "/b.lua" }
+      if text:find "nil" then
+        says(found.out, "3\tnil\tcannot open " .. folder .. "/none.lua")
+      else
+        says(found.err, "a.lua:1: ")
+      end
+    end
+  end)
 end)
 
 describe("cq.load", function()

@@ -103,6 +103,16 @@ describe("cqlua --watch", function()
     assert(common(whole, rows()) < 20)
   end)
 
+  it("takes a file that the script runs by dofile", function()
+    local whole, own = plain(), SCRIPT
+    SCRIPT = SCRIPT:gsub('require%("target"%)', 'dofile(arg[0]:match "^.*/" .. "target.lua")')
+    local result = watched("return 0.4501\n", "target.lua")
+    SCRIPT = own
+    assert.equal(0, result.code, result.err)
+    has(result.err, "loaded afresh", "6 parameters go on")
+    assert(common(whole, rows()) < 20)
+  end)
+
   it("leaves the training as it is where the saved script is wrong", function()
     local whole = plain()
     for text, said in pairs {

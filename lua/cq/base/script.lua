@@ -6,6 +6,7 @@ local message = require "cq.base.message"
 local option = require "cq.option"
 local read_file = require "cq.base.read_file"
 local schema = require "cq.base.schema"
+local tables = require "cq.base.tables"
 local text = require "cq.base.text"
 
 ---@class cq.Script
@@ -14,6 +15,7 @@ local text = require "cq.base.text"
 ---@field explain fun(problem: any): string    the program's message handler: the message and the frames that help
 ---@field prompt fun(globals: table): string[]   reads and runs lines until the input ends, and gives those that were run
 ---@field folders table<string, string|false>   that runs of the script have taken (run/taken.lua), with their names
+---@field copies string?         the folder sources/ of a run, where the script is the copy in that run's folder
 local script = { folders = {} }
 
 local commands = host.root .. "/lua/cq/command/"
@@ -52,14 +54,56 @@ function script.search(folder)
 end
 
 -- Lets require find Lua files beside a script. Where the script is the copy in a run's folder, its modules are the
--- copies there too.
+-- copies there too, and so are files that it runs by dofile and that are not where they were.
 local function search_beside(path)
   local folder = path:match "^(.*)/[^/]*$" or "."
   script.search(folder)
-  if path:match "[^/]*$" == "script.lua" and host.kind(folder .. "/manifest.json") then
-    script.search(folder .. "/sources")
-  end
+  script.copies = path:match "[^/]*$" == "script.lua" and host.kind(folder .. "/manifest.json") and folder .. "/sources"
+    or nil
+  if script.copies then script.search(script.copies) end
 end
+
+-- Lua files that the script has run by dofile or loadfile: { path, bytes } by the name of the copy in a run's folder;
+-- and texts that take the place of such files.
+local files, held_files = {}, {}
+
+-- The name of a file's copy in a run's folder: its path, which stays inside.
+local function copy_of(path) return (path:gsub("^/+", ""):gsub("%.%.?/", { ["../"] = "up/", ["./"] = "" })) end
+
+local load_any = loadfile
+
+-- Is the function at this level of the stack, counted from the caller, one of the library's?
+local function is_of_library(level)
+  return debug.getinfo(level + 1, "S").source:find("@" .. host.root .. "/lua/", 1, true) == 1
+end
+
+-- Loads a file that the script asks for by its path, or its copy, and remembers it as one of the script's.
+local function load_own(path, ...)
+  local name = copy_of(path)
+  if held_files[name] then return loadstring(held_files[name], "@" .. path) end
+  local copy = script.copies and script.copies .. "/" .. name
+  if copy and host.kind(path) ~= "file" and host.kind(copy) == "file" then path = copy end
+  files[name] = { path = path, bytes = read_file(path) }
+  return load_any(path, ...)
+end
+
+-- loadfile, by load_own for scripts.
+local function loadfile_of_scripts(path, ...)
+  local load = (type(path) ~= "string" or is_of_library(2)) and load_any or load_own
+  return load(path, ...)
+end
+
+-- dofile, by load_own for scripts.
+local function dofile_of_scripts(path)
+  local load = (type(path) ~= "string" or is_of_library(2)) and load_any or load_own
+  local chunk, problem = load(path)
+  if not chunk then error(problem, 0) end
+  return chunk()
+end
+
+---Lets dofile and loadfile give these texts in the place of the files that the script has run; nil: the files again.
+---@param texts table<string, string>?     by names as script.sources has them
+function script.hold_files(texts) held_files = texts or {} end
 
 ---Loads a script file, and makes it the current script, with the global `arg`; require finds Lua files beside it from
 ---then on, and for the script.lua of a run's folder those in sources/. Its code reads no global that nothing has
@@ -76,7 +120,9 @@ function script.load(path, words)
   local chunk, problem = loadfile(path ~= "-" and path or nil)
   if not chunk then return nil, problem end
   rawset(_G, "arg", { [0] = path, unpack(words) })
-  script.path, schema.script, script.folders = path, path, {}
+  rawset(_G, "loadfile", loadfile_of_scripts)
+  rawset(_G, "dofile", dofile_of_scripts)
+  script.path, schema.script, script.folders, files = path, path, {}, {}
   globals.guard(path)
   return chunk
 end
@@ -99,24 +145,50 @@ end
 -- Is this a module of Lua itself or of the library, and not one of the user's?
 local function is_own(name) return name:match "^cq$" or name:match "^cq%." or name == "_G" end
 
----The Lua files that the script has loaded with require, without those of the library: their texts by the names of
----their copies in a run's folder.
----@return table<string, string> files     bytes
-function script.sources()
-  local out = {}
+-- The Lua files that the script has loaded with require, dofile or loadfile, without those of the library: { path, bytes
+-- } by the names of their copies in a run's folder.
+local function loaded()
+  local out = tables.merged(files)
   for name in pairs(package.loaded) do
     local path = not is_own(name) and package.searchpath(name, package.path)
-    if path then out[name:gsub("%.", "/") .. ".lua"] = read_file(path) end
+    if path then out[name:gsub("%.", "/") .. ".lua"] = { path = path, bytes = read_file(path) } end
   end
   return out
 end
 
--- The modules that the script's text names in a require, and those that these name in turn, even if they were not run;
--- without those of the library: { path, bytes } by name.
-local function named_modules()
+---The Lua files that the script has loaded with require, dofile or loadfile, without those of the library: their texts
+---by the names of their copies in a run's folder.
+---@return table<string, string> files     bytes
+function script.sources()
   local out = {}
-  -- Adds the modules that a Lua text requires to `out`, then those that these require.
+  for name, file in pairs(loaded()) do out[name] = file.bytes end
+  return out
+end
+
+---Where the files of script.sources are, in any order.
+---@return string[]
+function script.paths()
+  local out = {}
+  for _, file in pairs(loaded()) do out[#out + 1] = file.path end
+  return out
+end
+
+-- The modules that the script's text names in a require, and those that these name in turn, even if they were not run;
+-- without those of the library: { path, bytes } by name. And the files that these texts name in a dofile: texts by the
+-- names of their copies.
+local function named_modules()
+  local out, named = {}, {}
+  -- Adds the modules that a Lua text requires to `out`, and the files that it runs to `named`, then those that these
+  -- require and run.
   local function look(bytes)
+    for path in bytes:gmatch "dofile%s*%(?%s*[\"']([^\"'\n]+)[\"']" do
+      local name = copy_of(path)
+      local read = not named[name] and read_file(path)
+      if read then
+        named[name] = read
+        look(read)
+      end
+    end
     for name in bytes:gmatch "require%s*%(?%s*[\"']([%w_.]+)[\"']" do
       local path = not is_own(name) and not out[name] and package.searchpath(name, package.path)
       local read = path and read_file(path)
@@ -127,15 +199,15 @@ local function named_modules()
     end
   end
   look(script.text() or "")
-  return out
+  return out, named
 end
 
----The Lua files that the script's text names in a require, and the files that these name in turn, even if they were not
----run; without those of the library: their texts by the names of their copies in a run's folder.
+---The Lua files that the script's text names in a require or a dofile, and the files that these name in turn, even if
+---they were not run; without those of the library: their texts by the names of their copies in a run's folder.
 ---@return table<string, string> files     bytes
 function script.required()
-  local out = {}
-  for name, module in pairs(named_modules()) do out[name:gsub("%.", "/") .. ".lua"] = module.bytes end
+  local modules, out = named_modules()
+  for name, module in pairs(modules) do out[name:gsub("%.", "/") .. ".lua"] = module.bytes end
   return out
 end
 
@@ -146,7 +218,7 @@ local load_file = package.loaders[2]
 ---determined when it is required, as the script may have changed package.path or the loaders by then.
 function script.hold_modules()
   local held = {}
-  for _, module in pairs(named_modules()) do
+  for _, module in pairs((named_modules())) do
     local chunk = loadstring(module.bytes, "@" .. module.path)
     held[module.path], held[host.resolve(module.path) or module.path] = chunk, chunk
   end

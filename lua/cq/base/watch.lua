@@ -16,12 +16,10 @@ watch.wanted = false
 ---@type boolean             the script that runs has taken the place of another
 watch.reloaded = false
 
--- A list of the paths of the script and of the modules that it has loaded.
+-- A list of the paths of the script and of the files that it has loaded.
 local function paths()
-  local out = { script.path }
-  for name in pairs(script.sources()) do
-    out[#out + 1] = package.searchpath((name:gsub("%.lua$", ""):gsub("/", ".")), package.path)
-  end
+  local out = script.paths()
+  table.insert(out, 1, script.path)
   return out
 end
 

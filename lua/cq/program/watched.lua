@@ -17,13 +17,13 @@ local function last_run()
   return Run and Run.last()
 end
 
--- The present version of the script and the result of its training: { path, sources: texts by module, run, state: path
--- of optimizer.bin, bytes: the content of that file }.
+-- The present version of the script and the result of its training: { path, files: texts by copy, sources: the same by
+-- module, run, state: path of optimizer.bin, bytes: the content of that file }.
 local function version_of(path)
-  local run, sources = last_run(), {}
-  for name, bytes in pairs(script.sources()) do sources[(name:gsub("%.lua$", ""):gsub("/", "."))] = bytes end
+  local run, files, sources = last_run(), script.sources(), {}
+  for name, bytes in pairs(files) do sources[(name:gsub("%.lua$", ""):gsub("/", "."))] = bytes end
   local state = run and run:path "optimizer.bin"
-  return { path = path, sources = sources, run = run, state = state, bytes = state and read_file(state) }
+  return { path = path, files = files, sources = sources, run = run, state = state, bytes = state and read_file(state) }
 end
 
 -- Unloads the modules of a version of the script, so that the next require reads them again: from their files, or, with
@@ -33,6 +33,7 @@ local function unload_modules(version, as_they_were)
   for name, bytes in pairs(as_they_were and version.sources or {}) do
     package.preload[name] = loadstring(bytes, "@" .. name)
   end
+  script.hold_files(as_they_were and version.files or nil)
 end
 
 -- Prepares the next run of a script that was changed: it resumes its run with the options `given` on the command line,
