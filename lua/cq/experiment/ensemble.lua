@@ -290,6 +290,16 @@ local function leave_out(own, k, iteration, what, problem)
     text.sentence(problem))
 end
 
+---At the end of a stage: tells how many variants were left out in all, if more were than was told.
+---@param own table?            the ensemble
+---@param iterations integer    of the stage
+function ensemble.tell_left_out(own, iterations)
+  local seen = own and own.left_out
+  if not seen or seen.count <= seen.told / 2 then return end
+  message.warn("%d of the %d variants of these %s were left out in all", seen.count, own.count * iterations,
+    text.count(iterations, "iteration"))
+end
+
 -- Is this the error of a drawn variant that cannot begin? A simulation that fails later may do so by an update of the
 -- parameters: see is_at_fault.
 local function cannot_begin(own, problem)

@@ -75,10 +75,13 @@ local function plan_of(def)
 end
 
 -- The variants that a training begins with as text, nil without any: those of its stage; of several stages, whose
--- variants the plan tells, the experiment's.
+-- variants the plan tells, those of the experiment, if a stage has these.
 local function variants_text(experiment, plan)
-  local only = #plan.stages == 1 and plan.stages[1]
-  return variants.words(only and ensemble.of_stage(levels.of(experiment, only.level), only) or experiment.own_ensemble)
+  local only, takes = #plan.stages == 1 and plan.stages[1], false
+  if only then return variants.words(ensemble.of_stage(levels.of(experiment, only.level), only)) end
+  for _, stage in ipairs(plan.stages) do takes = takes or stage.variants == nil end
+  local own = takes and variants.words(experiment.own_ensemble)
+  return own and ("stages without variants of their own: %s"):format(own) or nil
 end
 
 -- Prints the plan, the world, scenes or variants, and the memory that a rollout takes, before the training begins.

@@ -314,6 +314,7 @@ local function optimize(self, def)
   if self.solver.evaluations > 0 then options.set(self, self.solver.evaluations) end
   local solution = self.solver:solve()
   take_best(self)
+  ensemble.tell_left_out(run.ensemble, self.solver.evaluations)
   return solution
 end
 
