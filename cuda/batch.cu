@@ -393,8 +393,8 @@ static cq_status load_slots(cq_device *d, const cq_values *values, cq_memory **w
   return status;
 }
 
-// Uploads the globals of all scenes in the device's precision: gravity, the factor by which damping multiplies
-// velocities in an engine step, friction of walls, velocities of walls.
+// Uploads the globals of all scenes in the device's precision: gravity, minus the share of velocities that damping takes
+// in an engine step, friction of walls, velocities of walls.
 static cq_status load_globals(cq_device *d, const cq_values *values) {
   const cq_model *m = d->model;
   const int64_t count = cq_global_count(d);
@@ -409,7 +409,7 @@ static cq_status load_globals(cq_device *d, const cq_values *values) {
   for (int32_t s = 0; s < d->batch; s++) {
     const int64_t at = s * count;
     for (int i = 0; i < m->dim; i++) put(at + i, values[s].gravity[i]);
-    put(at + CQ_AT_DAMPING, exp(-values[s].damping[0] * m->dt));
+    put(at + CQ_AT_DAMPING, expm1(-values[s].damping[0] * m->dt));
     for (int32_t w = 0; w < m->wall_count; w++) {
       put(at + CQ_AT_FRICTION + w, values[s].friction[w]);
       for (int i = 0; i < m->dim; i++)

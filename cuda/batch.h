@@ -194,7 +194,7 @@ struct cq_device {
 
 enum { CQ_STAGING = 8192 };  // doubles
 
-// How many reals the globals of one scene are: gravity {3}, factor of damping in an engine step, friction {walls}, wall
+// How many reals the globals of one scene are: gravity {3}, share of damping in an engine step, friction {walls}, wall
 // velocity {walls, 3}.
 static inline int32_t cq_global_count(const cq_device *d) { return CQ_AT_FRICTION + 4 * d->model->wall_count; }
 // How many gradients of one scene are sums over all nodes: of gravity {3}, of damping, and 7 for each wall (friction,

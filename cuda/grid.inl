@@ -1,8 +1,8 @@
 // grid: the velocity of each node from the arenas, with gravity and walls, and its adjoint. A thread works on a node:
 // on one of all tiles in a grid pass, or on one of a region where a block computes its own nodes.
 
-// The factor by which damping changes a velocity in one engine step.
-CQ_GPU real decay_of(const cq_frame *s, const int32_t scene) { return globals_of(s, scene)[CQ_AT_DAMPING]; }
+// Minus the share of a velocity that damping takes in one engine step, exp(-damping dt) - 1.
+CQ_GPU real loss_of(const cq_frame *s, const int32_t scene) { return globals_of(s, scene)[CQ_AT_DAMPING]; }
 
 // The arena that a part of a tile's particles scatters engine step `substep` into; part: counted through all tiles.
 CQ_GPU Node *arena_of(const cq_frame *s, const int32_t substep, const int32_t part) {
@@ -47,8 +47,11 @@ CQ_GPU Node arenas_sum(const cq_frame *s, const int32_t k, const int32_t block, 
 CQ_GPU real free_velocity(const cq_frame *s, const int32_t scene, const Node *p, real v[CQ_DIM]) {
   const real inverse = p->c[CQ_DIM] > 0 ? (real)1 / p->c[CQ_DIM] : (real)0;
   const real *gravity = gravity_of(s, scene);
-  const real decay = decay_of(s, scene);
-  EACH(i) v[i] = (p->c[i] * inverse + s->SCALES.dt * gravity[i]) * decay;
+  const real loss = loss_of(s, scene);
+  EACH(i) {
+    const real free = p->c[i] * inverse + s->SCALES.dt * gravity[i];
+    v[i] = free + loss * free;
+  }
   return inverse;
 }
 
@@ -224,11 +227,11 @@ CQ_GPU void add_gravity(const cq_frame *s, Shared *shared, const Node *grad, con
 // Adjoint of damping at a node: multiplies grad, dL/dv, by the factor of damping, which gives dL/d(p / m + dt g).
 // Returns v . dL/dv, for the gradient of damping.
 CQ_GPU double decay_adj(const cq_frame *s, const int32_t scene, const Node *v, Node *grad) {
-  const real decay = decay_of(s, scene);
+  const real loss = loss_of(s, scene);
   double along = 0;
   EACH(i) {
     along += (double)v->c[i] * (double)grad->c[i];
-    grad->c[i] *= decay;
+    grad->c[i] += loss * grad->c[i];
   }
   return along;
 }

@@ -194,11 +194,14 @@ CQ_GPU int may_hold(const cq_frame *s, const int32_t node) { return s->wall_coun
 CQ_GPU void velocity_before(const cq_frame *s, const int32_t k, const int32_t node, const Node mass, real v[CQ_DIM]) {
   const cq_shapes *r = s->shapes;
   const int32_t scene = r->scene[node / CQ_TILE_NODES];
-  const real dt = s->SCALES.dt, decay = decay_of(s, scene), *gravity = gravity_of(s, scene);
+  const real dt = s->SCALES.dt, loss = loss_of(s, scene), *gravity = gravity_of(s, scene);
   const Node was = nodes_at(s->substeps[k].in, r->nodes)[node];
   Node f = given_to(r, 0, node);
   if (r->push) EACH(i) f.c[i] += nodes_at(r->push, 0)[node].c[i];
-  EACH(i) v[i] = decay * (was.c[i] + dt * mass.c[1] * f.c[i] + dt * gravity[i]);
+  EACH(i) {
+    const real free = was.c[i] + dt * mass.c[1] * f.c[i] + dt * gravity[i];
+    v[i] = free + loss * free;
+  }
 }
 
 // Kernel: the node pass of total Lagrangian step k of a run: each node's velocity after forces, gravity, damping and

@@ -106,7 +106,7 @@ static __global__ void __launch_bounds__(CQ_TILE_NODES, 1) node_move_adj(const c
   for (int32_t block = (int32_t)blockIdx.x; block < r->nodes / CQ_TILE_NODES; block += (int32_t)gridDim.x) {
     const int32_t node = block * CQ_TILE_NODES + (int32_t)threadIdx.x, scene = r->scene[block];
     const Node mass = nodes_at(r->mass, 0)[node], v = kept[node];
-    const real decay = decay_of(s, scene), *gravity = gravity_of(s, scene);
+    const real loss = loss_of(s, scene), *gravity = gravity_of(s, scene);
     const int moves = mass.c[0] > 0;
     double *sums = s->sums + (int64_t)block * s->sum_count;
     Node gu = adj[node], gv = adj[r->nodes + node];
@@ -136,12 +136,11 @@ static __global__ void __launch_bounds__(CQ_TILE_NODES, 1) node_move_adj(const c
     Node free = {{0, 0, 0, 0}}, back = free, force = free;
     double along = 0;
     EACH(i) {
-      const real was = in[r->nodes + node].c[i];
+      const real was = in[r->nodes + node].c[i] + dt * gravity[i];
       along += (double)v.c[i] * (double)grad.v[i];
-      free.c[i] = decay * grad.v[i];   // of p / m + dt g
-      back.c[i] = decay * grad.v[i];
+      free.c[i] = back.c[i] = grad.v[i] + loss * grad.v[i];   // of p / m + dt g, and of v
       force.c[i] = dt * mass.c[1] * back.c[i];
-      grad.mass -= mass.c[1] * grad.v[i] * (v.c[i] - decay * (was + dt * gravity[i]));
+      grad.mass -= mass.c[1] * grad.v[i] * (v.c[i] - (was + loss * was));
       gu.c[i] += (real)grad.x[i];
     }
     add_gravity(s, shared, &free, along, sums);

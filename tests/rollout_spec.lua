@@ -6,6 +6,7 @@ local blind = require "tests.blind"
 local costs = require "tests.costs"
 local derivative = require "tests.derivative"
 local engine_policy = require "tests.engine_policy"
+local message = require "cq.base.message"
 local spread = require "tests.spread"
 local scene = require "tests.scene"
 local sentence = require("tests.sentence").of
@@ -524,5 +525,27 @@ describe("a rollout", function()
     assert.same({ 0, 1, 2, 3 }, steps)
     assert.same({ false, true, true, true }, times)
     assert.same({ 3, 2 }, roll.signals:shape())
+  end)
+
+  it("are damped by a rate per time in short steps and float32, too, with its slope", function()
+    local block = cq.Robot { shape = cq.Shape.box { size = { 0.2, 0.2 }, spacing = 0.05 },
+      material = cq.Material.neo_hookean { young = 10, poisson = 0.3 } }
+    local steps, dt = 20, 5.6e-3
+    for _, formulation in ipairs { "updated", "total_lagrangian" } do
+      local world = cq.World { cells = { 16, 8 }, dx = 0.1, dt = dt, substeps = 100, formulation = formulation,
+        block:with { velocity = { 1, 0 } }:at { 0.3, 0.3 } }
+      local function speed(damping)
+        return world:rollout { steps = steps, damping = damping }.state:velocity(block)[1]:item()
+      end
+      local expected, slope = math.exp(-0.3 * steps * dt), (speed(0.303) - speed(0.3)) / 0.003
+      assert.near(expected, speed(0.3), 1e-4)
+      assert.near(-steps * dt * expected, slope, 0.02 * steps * dt)
+    end
+    local said = {}
+    local own = message.note
+    function message.note(format, ...) said[#said + 1] = format:format(...) end
+    cq.World { cells = { 16, 8 }, dx = 0.1, dt = 1e-2, substeps = 10000, damping = 0.0211, block:at { 0.3, 0.3 } }
+    message.note = own
+    assert.is_truthy(table.concat(said):find("damping = 0.0211 takes 2e-08 of a velocity in an engine step", 1, true))
   end)
 end)

@@ -157,13 +157,16 @@ CQ_INLINE real seventh(const real share) {
 // m_b / (m_a + m_b), their common velocity v and taken = 1 - share^8. If particles have no mass all but the masses is
 // 0; if bodies have none, v is the particles'.
 CQ_INLINE void meet(const cq_scene *s, const real *a, const real *b, Meeting *m) {
-  const real decay = decay_of(s), dt = (real)s->model->dt, *gravity = (const real *)s->globals;
+  const real loss = loss_of(s), dt = (real)s->model->dt, *gravity = (const real *)s->globals;
   m->a = a[CQ_DIM];
   m->b = b[CQ_DIM];
   m->share = m->taken = (real)0;
   EACH(i) m->own[i] = m->brought[i] = m->v[i] = (real)0;
   if (!(m->a > (real)0)) return;
-  EACH(i) m->own[i] = m->v[i] = decay * (a[i] / m->a + dt * gravity[i]);
+  EACH(i) {
+    const real free = a[i] / m->a + dt * gravity[i];
+    m->own[i] = m->v[i] = free + loss * free;
+  }
   if (!(m->b > (real)0)) return;
   m->share = m->b / (m->a + m->b);
   m->taken = (real)1 - seventh(m->share) * m->share;

@@ -109,17 +109,25 @@ CQ_INLINE int column_has_contacts(const cq_scene *s, const cq_column *column) {
   return column->wall_end > column->wall_begin || s->model->moving_wall_count > 0;
 }
 
-// The factor d = exp(-damping dt) of E50 in the momentum components of each of a row's four nodes, 0 in the others.
-CQ_INLINE Row decay_row(const cq_scene *s) {
-  const real decay = decay_of(s), mask[4] = {decay, decay, CQ_DIM == 3 ? decay : (real)0, (real)0};
-  return row_comps(mask);
-}
-// The velocity that gravity adds to each of a row's four nodes in an engine step, d dt g with d of E50.
-CQ_INLINE Row gravity_row(const cq_scene *s) {
-  const real decay = decay_of(s);
+// What makes the velocity of a node without walls from its momentum, in the components of each of a row's four nodes: 1
+// for momentum, 0 for mass; the share d - 1 of damping, with d = exp(-damping dt) of E50; dt g.
+typedef struct {
+  Row momentum, loss, gravity;
+} FreeMotion;
+
+CQ_INLINE FreeMotion free_motion(const cq_scene *s) {
+  const real loss = loss_of(s);
+  const real one[4] = {(real)1, (real)1, (real)(CQ_DIM == 3), (real)0};
+  const real d[4] = {loss, loss, CQ_DIM == 3 ? loss : (real)0, (real)0};
   real g[4] = {(real)0, (real)0, (real)0, (real)0};
-  for (int i = 0; i < CQ_DIM; i++) g[i] = decay * ((real)s->model->dt * ((const real *)s->globals)[i]);
-  return row_comps(g);
+  for (int i = 0; i < CQ_DIM; i++) g[i] = (real)s->model->dt * ((const real *)s->globals)[i];
+  return (FreeMotion){row_comps(one), row_comps(d), row_comps(g)};
+}
+// (E14, E50) The velocities d (p / m + dt g) of a row of nodes before walls, 0 in the components of mass. p: momentum
+// and mass; inverse: 1 / mass.
+CQ_INLINE Row free_velocities(const FreeMotion *f, const Row p, const Row inverse) {
+  const Row v = row_fma(p, row_mul(inverse, f->momentum), f->gravity);
+  return row_fma(v, f->loss, v);
 }
 
 // 1 / mass in every component of each node of a row, 0 for nodes without mass. p: momentum and mass.
@@ -188,7 +196,7 @@ static void carried_column(cq_scene *s, const cq_column *column, void *record, i
 // takes momentum and mass (cq_step_record.grid).
 static void grid(cq_scene *s, void *record, int32_t block) {
   const cq_arrangement *a = s->arrangement;
-  const Row decay = decay_row(s), gravity = gravity_row(s);
+  const FreeMotion motion = free_motion(s);
   const int keeps = cq_keeps_unresolved(s->model);
   real *slab[CQ_RANGES_MAX], *inertia[CQ_RANGES_MAX];
   for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
@@ -210,8 +218,7 @@ static void grid(cq_scene *s, void *record, int32_t block) {
       const Row p = slabs_take(&slabs, 4 * z);
       if (kept) row_store(kept + 4 * z, p);
       if (keeps) inertia_velocities(s, &beside, column, inverse_mass(p), z, kept_inertia);
-      const Row inverse = row_mul(inverse_mass(p), decay);
-      row_store(velocity + 4 * z, row_fma(p, inverse, gravity));
+      row_store(velocity + 4 * z, free_velocities(&motion, p, inverse_mass(p)));
       if (read) masses_put(p, velocity + 4 * z);
     }
     if (!has_contacts) continue;
@@ -248,12 +255,13 @@ typedef struct {
   int damps;
 } NodeSums;
 
-// (E14, E50) Returns dL/d(momentum, mass) of a row of four nodes, from grad_v = dL/dv before the walls. decay: of
-// decay_row; p: momentum and mass; inverse: 1 / mass; v = d (p / m + dt g). Adds to the sums, which the caller then
-// multiplies by dt for dL/d(gravity) and by -dt for dL/d(damping).
-CQ_INLINE Row node_adj(NodeSums *sums, const Row decay, const Row p, const Row inverse, const Row v, const Row grad_v) {
+// (E14, E50) Returns dL/d(momentum, mass) of a row of four nodes, from grad_v = dL/dv before the walls. p: momentum and
+// mass; inverse: 1 / mass; v = d (p / m + dt g). Adds to the sums, which the caller then multiplies by dt for
+// dL/d(gravity) and by -dt for dL/d(damping).
+CQ_INLINE Row node_adj(NodeSums *sums, const FreeMotion *f, const Row p, const Row inverse, const Row v,
+                       const Row grad_v) {
   if (sums->damps) sums->damping = row_add(sums->damping, row_mul(v, grad_v));
-  const Row g = row_mul(grad_v, decay);
+  const Row kept = row_mul(grad_v, f->momentum), g = row_fma(kept, f->loss, kept);
   sums->gravity = row_add(sums->gravity, g);
   return momentum_adj(p, inverse, g);
 }
@@ -330,7 +338,7 @@ static void grid_adj(cq_scene *s, const void *record, int32_t block) {
   cq_partial *sum = &s->partial[block];
   const real at_mass[4] = {0, 0, CQ_DIM == 2, CQ_DIM == 3};
   const Row masses = row_comps(at_mass);
-  const Row decay = decay_row(s), gravity = gravity_row(s);
+  const FreeMotion motion = free_motion(s);
   NodeSums sums = {row_zero(), row_zero(), (s->wanted & cq_bit(CQ_FIELD_DAMPING)) != 0};
   const int keeps = cq_keeps_unresolved(s->model);
   real *slab[CQ_RANGES_MAX], *inertia[CQ_RANGES_MAX];
@@ -350,10 +358,10 @@ static void grid_adj(cq_scene *s, const void *record, int32_t block) {
     const real *kept = (const real *)record + 4 * column->record;
     const int walls = column_has_contacts(s, column);
     for (int32_t z = 0; z < column->count; z += 4) {
-      const Row p = row_load(kept + 4 * z), inverse = inverse_mass(p), v = row_fma(p, row_mul(inverse, decay), gravity);
+      const Row p = row_load(kept + 4 * z), inverse = inverse_mass(p), v = free_velocities(&motion, p, inverse);
       row_store(velocity + 4 * z, v);
       Row g = slabs_take(&slabs, 4 * z);
-      if (!walls) g = node_adj(&sums, decay, p, inverse, v, g);
+      if (!walls) g = node_adj(&sums, &motion, p, inverse, v, g);
       if (keeps && !walls)
         g = row_fma(inertia_adj(s, &beside, column, z, inverse, kept_inertia), masses, g);
       row_store(grad + 4 * z, g);
@@ -361,9 +369,9 @@ static void grid_adj(cq_scene *s, const void *record, int32_t block) {
     if (!walls) continue;
     contacts_of_column_adj(s, column, kept + CQ_DIM, velocity, grad, sum);
     for (int32_t z = 0; z < column->count; z += 4) {
-      const Row p = row_load(kept + 4 * z), inverse = inverse_mass(p), v = row_fma(p, row_mul(inverse, decay), gravity);
+      const Row p = row_load(kept + 4 * z), inverse = inverse_mass(p), v = free_velocities(&motion, p, inverse);
       const Row g = row_load(grad + 4 * z);
-      Row q = node_adj(&sums, decay, p, inverse, v, g);
+      Row q = node_adj(&sums, &motion, p, inverse, v, g);
       if (keeps) q = row_fma(inertia_adj(s, &beside, column, z, inverse, kept_inertia), masses, q);
       row_store(grad + 4 * z, s->grad_impulse ? row_add(q, row_mul(g, masses)) : q);
     }

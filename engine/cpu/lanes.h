@@ -13,6 +13,7 @@ typedef float real;
 #define s_sqrt sqrtf
 #define s_log logf
 #define s_exp expf
+#define s_expm1 expm1f
 #define s_floor floorf
 #define s_value(x) (x)
 #else
@@ -20,6 +21,7 @@ typedef double real;
 #define s_sqrt sqrt
 #define s_log log
 #define s_exp exp
+#define s_expm1 expm1
 #define s_floor floor
 #define s_value(x) (x)
 #endif

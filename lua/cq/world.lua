@@ -258,6 +258,11 @@ local function new(_, fields, statics, is_copy)
   self.within = within.new()
   build(self)
   if def.device == "auto" then message.note_once("device auto: %s", self.device) end
+  local taken = def.integrator and 0 or def.damping * def.dt / self.substeps
+  if self.precision == "float32" and taken > 0 and taken < 1e-6 then
+    message.note_once("damping = %s takes %.1g of a velocity in an engine step, hardly more than float32 resolves: take precision = \"float64\"",
+      text.number(def.damping), taken)
+  end
   return self
 end
 

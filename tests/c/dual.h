@@ -43,6 +43,7 @@ template <typename T> inline dual_of<T> s_exp(dual_of<T> x) {
   const T e = exp(x.value);
   return {e, x.slope * e};
 }
+template <typename T> inline dual_of<T> s_expm1(dual_of<T> x) { return {expm1(x.value), x.slope * exp(x.value)}; }
 template <typename T> inline dual_of<T> s_atan2(dual_of<T> y, dual_of<T> x) {
   const T square = x.value * x.value + y.value * y.value;
   return {T(atan2((double)y.value, (double)x.value)), (x.value * y.slope - y.value * x.slope) / square};

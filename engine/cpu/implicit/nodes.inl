@@ -52,11 +52,11 @@ static void start(cq_scene *s, int32_t block, double *sum) {
   take_momentum(s, block);
   const real *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
   real *velocity = grid_vector(s, CQ_GRID_VELOCITY);
-  const Row decay = decay_row(s), gravity = gravity_row(s);
+  const FreeMotion motion = free_motion(s);
   const int statics = s->model->integrator.statics;
   ROWS_EACH(s, block, at) {
     const Row p = row_load(momentum + at);
-    row_store(velocity + at, statics ? row_zero() : row_fma(p, row_mul(inverse_mass(p), decay), gravity));
+    row_store(velocity + at, statics ? row_zero() : free_velocities(&motion, p, inverse_mass(p)));
   }
   find_constrained(s, block);
   cq_constrained_nodes *h = &s->implicit.constrained[block];

@@ -158,13 +158,13 @@ CQ_RARE void hold_nodes(cq_scene *s, const cq_slice *in, const int64_t o, HeldLa
 CQ_INLINE void free_velocity(const cq_scene *s, const cq_slice *in, const cq_nodes *n, const int64_t o,
                              const Real mass, Real v[CQ_DIM]) {
   const cq_reference *r = &s->reference;
-  const real dt = (real)s->model->dt, decay = decay_of(s), *gravity = (const real *)s->globals;
+  const real dt = (real)s->model->dt, loss = loss_of(s), *gravity = (const real *)s->globals;
   const Real by = dt * r_load((const real *)r->inverse + o);
   Real f[CQ_DIM];
   given_at(s, n, 0, o, f);
   if (r->push) EACH(i) f[i] += r_load((const real *)r->push + i * r->node_count + o);
-  EACH(i) v[i] = decay * (r_load(nodes_of(s, in->nodes, W + i) + o) + by * f[i] + dt * gravity[i]);
-  EACH(i) v[i] = r_pick(mass, v[i], r_set((real)0));
+  EACH(i) v[i] = r_load(nodes_of(s, in->nodes, W + i) + o) + by * f[i] + dt * gravity[i];
+  EACH(i) v[i] = r_pick(mass, v[i] + loss * v[i], r_set((real)0));
 }
 
 // What a pass over nodes finds: squares of the largest speed, and of that of nodes which take part on the spatial grid;

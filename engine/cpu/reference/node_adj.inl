@@ -177,14 +177,14 @@ CQ_INLINE void give_node_mass(const cq_scene *s, const int64_t o, const Real gra
 CQ_INLINE void free_velocity_adj(cq_scene *s, const cq_slice *in, const int64_t o, NodesGrad *g, NodeTotals *totals) {
   const cq_reference *r = &s->reference;
   const int64_t nodes = r->node_count;
-  const real dt = (real)s->model->dt, decay = decay_of(s), *gravity = (const real *)s->globals;
+  const real dt = (real)s->model->dt, loss = loss_of(s), *gravity = (const real *)s->globals;
   const Real inverse = r_load((const real *)r->inverse + o);
   EACH(i) {
-    const Real back = decay * g->gv[i];
+    const Real back = g->gv[i] + loss * g->gv[i];
+    const Real free = r_load(nodes_of(s, in->nodes, W + i) + o) + dt * gravity[i];
     totals->damping += g->v[i] * g->gv[i];
     totals->gravity[i] += back;
-    g->mass -=
-        inverse * g->gv[i] * (g->v[i] - decay * (r_load(nodes_of(s, in->nodes, W + i) + o) + dt * gravity[i]));
+    g->mass -= inverse * g->gv[i] * (g->v[i] - (free + loss * free));
     r_store((real *)r->force_adj + i * nodes + o, dt * inverse * back);
     r_store((real *)r->adj + (U + i) * nodes + o, g->gu[i]);
     r_store((real *)r->adj + (W + i) * nodes + o, back);
