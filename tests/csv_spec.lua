@@ -17,10 +17,10 @@ after_each(function() process.remove(folder) end)
 
 local function file(content) return process.write(folder .. "/a.csv", content) end
 
-local function read(content) return cq.csv(file(content)) end
+local function read(content, options) return cq.csv(file(content), options) end
 
-local function read_all(content)
-  local data = read(content)
+local function read_all(content, options)
+  local data = read(content, options)
   for _, name in ipairs(data:names()) do data:column(name) end
 end
 
@@ -49,6 +49,42 @@ describe("cq.csv", function()
     assert.same({ 7, 8 }, read("only\n7\n8\n").only:totable())
   end)
 
+  it("finds the separator by the rows of numbers, and decimals after commas beside semicolons and tabs", function()
+    for _, content in ipairs {
+      "Zeit, s;Weg, mm\n0,02;1,5\n0,04;-1,75e1\n", "Zeit, s\tWeg, mm\n0,02\t1,5\n0,04\t-17,5\n",
+      "Zeit, s;Weg, mm\n0,02;1,5\n,04;-17,50\n", "\"Zeit, s\",\"Weg, mm\"\n0.02,1.5\n0.04,-17.5\n",
+      "Zeit, s;Weg, mm\n0.02;1.5\n0.04;-17.5\n",
+    } do
+      local data = read(content)
+      assert.same({ "Zeit, s", "Weg, mm" }, data:names(), content)
+      assert.same({ { 0.02, 0.04 }, { 1.5, -17.5 } }, { data["Zeit, s"]:totable(), data["Weg, mm"]:totable() }, content)
+    end
+    assert.same({ 1, 2.5 }, read("t;x\n0;1\n1;2,5\n").x:totable())
+    assert.same({ 2 }, read("time [s],tip; left,y;z\n1,2,3\n")["tip; left"]:totable())
+    assert.same({ 1.5, 2 }, read("x\n1,5\n2\n", { decimal = "," }).x:totable())
+    assert.same({ 2.5 }, read("t,x\n1,\"2,5\"\n", { decimal = "," }).x:totable())
+    assert.same({ 1.234 }, read("t;x\n1;1,234\n", { decimal = "," }).x:totable())
+    assert.same({ "t, x", "y" }, read("t, x;y\n1, 2;3\n", { separator = ";" }):names())
+  end)
+
+  it("refuses what may be read in two ways", function()
+    local cases = {
+      { "t;x\n1;1,234\n2;12,345\n", nil, "has 1,234 in line 2, where the comma may stand before decimals or between thousands",
+        "; give decimal = \",\" or decimal = \".\"" },
+      { "t;x\n0,5;1.25\n", nil, "has 0,5 in line 2 and 1.25 in line 2; give decimal = \",\" or decimal = \".\"" },
+      { "a;b\tc\n1;x\t2\n", nil, "may have semicolons or tabs between its values; give separator = \";\"" },
+      { "t;x\n0,5;1.25\n", { decimal = "," }, "column x in line 2 of", "\"1.25\", no finite number; decimals stand after a comma" },
+      { "t;x\n1;1,234\n", { decimal = "." }, "\"1,234\", no finite number; decimals stand after a point" },
+      { "a,b\n1,2\n", { decimals = "," }, "unknown field decimals (did you mean decimal?)" },
+      { "a,b\n1,2\n", { separator = "|" }, "separator must be one of \",\", \";\", \"\\t\", got \"|\"" },
+      { "a,b\n1,2\n", "x", "takes one table of named fields, got \"x\"" },
+    }
+    for _, case in ipairs(cases) do
+      local got = sentence(read_all, case[1], case[2])
+      for k = 3, table.maxn(case) do says(got, case[k]) end
+    end
+  end)
+
   it("says what is wrong, and in which line", function()
     local cases = {
       { "", "a.csv is empty; its first line must name the columns" },
@@ -59,7 +95,8 @@ describe("cq.csv", function()
       { "a,b\n1,2,3\n", "line 2 of", "has 3 values, and there are 2 columns" },
       { "a,b\n\n1,x\n", "column b in line 3 of", "is \"x\", no finite number" },
       { "a,b\n1,nan\n", "is \"nan\", no finite number" }, { "a,b\n1,1e999\n", "no finite number" },
-      { "a,b\n1,0x10\n", "\"0x10\", no finite number" }, { "a;b\n1;2,5\n", "\"2,5\", no finite number; decimals stand after a point" },
+      { "a,b\n1,0x10\n", "\"0x10\", no finite number" },
+      { "a,b\n1,\"2,5\"\n", "\"2,5\", no finite number; decimals stand after a point, or after a comma with decimal = \",\"" },
       { "a,a\n1,2\n", "two columns of", "are called \"a\"" },
       { "a,,c\n1,2,3\n", "column 2 of", "has no name in line 1" },
       { "a,b\n1,\"2\n", "line 2 of", "has a quote without an end" }, { "\"a,b\n", "line 1 of", "quote without an end" },

@@ -25,19 +25,34 @@ local inside = setmetatable({}, { __mode = "k" })
 
 -- ---- reading --------------------------------------------------------------------------------------------------------
 
-local SEPARATORS = { ",", ";", "\t" }
+local NAMES = { [","] = "commas", [";"] = "semicolons", ["\t"] = "tabs" }       -- of separators
+local TRIED = 20             -- rows that tell the separator
 local BOM = "\239\187\191"
 
--- The number in a cell, written in decimals and finite; nil for all else, such as nan, 0x10 or 1,5.
-local function number_of(cell)
+---@class cq.csv.def
+---@field separator? ","|";"|"\t"    between values; the one that fits head and rows unless given
+---@field decimal? "."|","           before decimals; unless given, a comma where a file with semicolons or tabs has it
+
+local spec = is.define("cq.csv", {
+  separator = is.one_of { ",", ";", "\t", optional = true },
+  decimal = is.one_of { ".", ",", optional = true },
+})
+
+-- The number in a cell, written in decimals and finite; nil for all else, such as nan, 0x10 or 1,234.5. decimal: the
+-- character before its decimals, a point or a comma; nil: any of them.
+local function number_of(cell, decimal)
+  local mark = cell:match "[%.,]"
+  if mark and decimal and mark ~= decimal then return nil end
+  if mark == "," then cell = cell:gsub(",", ".") end
   local number = not cell:find "[^%d%.eE%+%-]" and tonumber(cell)
   return number and number - number == 0 and number or nil
 end
 
--- A cell that is no number, as text for an error.
-local function describe(cell)
-  return cell == "" and "empty" or text.describe(cell) .. ", no finite number"
-    .. (cell:find "^[%+%-]?%d*,%d+$" and "; decimals stand after a point" or "")
+-- A cell that is no number, as text for an error. decimal: the character before the decimals of its file.
+local function describe(cell, decimal)
+  if cell == "" then return "empty" end
+  return text.describe(cell) .. ", no finite number" .. (not number_of(cell) and "" or decimal == ","
+    and "; decimals stand after a comma" or "; decimals stand after a point, or after a comma with decimal = \",\"")
 end
 
 -- The name and the unit, nil without one, in the head of a column, as of "tip [mm]" or "tip (mm)".
@@ -47,12 +62,52 @@ local function name_of(cell)
   return name or cell, unit
 end
 
--- The character that separates the cells of the first line: comma, semicolon or tab.
-local function separator_of(line)
-  for _, separator in ipairs(SEPARATORS) do
-    if line:find(separator, 1, true) then return separator end
+-- An iterator over the lines of a text that are neither empty nor begin with #, and their numbers.
+local function lines_of(all)
+  local following, number = all:gmatch "([^\n]*)\n", 0
+  return function()
+    for line in following do
+      number = number + 1
+      if line:find "%S" and not line:find "^%s*#" then return line, number end
+    end
   end
-  return ","
+end
+
+-- How well a separator fits the text of a file: the count of its first rows with as many cells as the head, each row
+-- counted by its share of numbers; nil where the head is one cell.
+local function fit_of(self, all, separator)
+  local decimal, size, rows, fit = self.decimal or separator == "," and "." or nil, nil, 0, 0
+  for line in lines_of(all) do
+    local cells, numbers = table_of.cells(line, separator) or {}, 0
+    if size then
+      for _, cell in ipairs(cells) do numbers = numbers + (number_of(cell, decimal) and 1 or 0) end
+      rows, fit = rows + 1, fit + (#cells == size and numbers / size or 0)
+    elseif #cells < 2 then
+      return nil
+    end
+    size = size or #cells
+    if rows == TRIED then break end
+  end
+  return fit
+end
+
+-- The character between the cells of a file: the one of those in its head that fits its first rows best. Errors: two
+-- fit alike.
+local function separator_of(self, all)
+  local best, most, other
+  for _, separator in ipairs { ",", ";", "\t" } do
+    local fit = fit_of(self, all, separator)
+    if fit and (not most or fit > most) then
+      best, most, other = separator, fit, nil
+    elseif fit and fit == most and fit > 0 then
+      other = separator
+    end
+  end
+  if other then
+    is.fail("cq.csv: %s may have %s or %s between its values; give separator = %q", self.path, NAMES[best], NAMES[other],
+      best)
+  end
+  return best or self.decimal == "," and ";" or ","
 end
 
 -- A list of the cells of a line. number: of the line in the file, for errors. Errors: a line that is damaged.
@@ -65,9 +120,7 @@ end
 -- Reads the line of column names, with their units in brackets, into names, units and empty columns. Errors: a name
 -- that is empty or comes twice; a line of numbers alone.
 local function read_header(self, line, number)
-  self.separator = separator_of(line)
-  local cells = cells_of(self, line, number)
-  local numbers = 0
+  local cells, numbers = cells_of(self, line, number), 0
   for k, cell in ipairs(cells) do
     local name, unit = name_of(cell)
     if name == "" then is.fail("cq.csv: column %d of %s has no name in line %d", k, self.path, number) end
@@ -81,6 +134,24 @@ local function read_header(self, line, number)
   end
 end
 
+-- Remembers the first number with a point and the first with a comma in a file whose decimals may stand after both, and
+-- whether a comma stands where none is between thousands. number: of the cell's line.
+local function see_decimals(self, cell, number)
+  local mark = cell:match "[%.,]"
+  if not mark then return end
+  self.marks[mark] = self.marks[mark] or ("%s in line %d"):format(cell, number)
+  self.has_decimals = self.has_decimals or not cell:find "^[%+%-]?[1-9]%d?%d?,%d%d%d$"
+end
+
+-- Errors: decimals after points and after commas; commas that may all stand between thousands.
+local function check_decimals(self)
+  local point, comma = self.marks["."], self.marks[","]
+  if comma and (point or not self.has_decimals) then
+    is.fail("cq.csv: %s has %s%s; give decimal = \",\" or decimal = \".\"", self.path, comma, point and " and " .. point
+      or ", where the comma may stand before decimals or between thousands")
+  end
+end
+
 -- Appends a line of numbers to the columns, and keeps a sentence on the first cell of each column that is no finite
 -- number. Errors: another number of cells than columns.
 local function read_row(self, line, number)
@@ -90,12 +161,14 @@ local function read_row(self, line, number)
       text.count(#self.names, "column"), table.concat(self.names, ", "))
   end
   for k, cell in ipairs(cells) do
-    local value, name = number_of(cell), self.names[k]
+    local value, name = number_of(cell, self.decimal), self.names[k]
     local column = self.columns[name]
     if value then
       column[#column + 1] = value
+      if not self.decimal then see_decimals(self, cell, number) end
     elseif not self.problems[name] then
-      self.problems[name] = ("cq.csv: column %s in line %d of %s is %s"):format(name, number, self.path, describe(cell))
+      self.problems[name] = ("cq.csv: column %s in line %d of %s is %s"):format(name, number, self.path,
+        describe(cell, self.decimal))
     end
   end
   self.rows = self.rows + 1
@@ -110,22 +183,24 @@ end
 
 -- Reads a file into the data of a cq.Csv. Errors: those of cq.csv.
 ---@param path string
-local function read(path)
+---@param def cq.csv.def
+local function read(path, def)
   local all = contents(path)
   if all:sub(1, #BOM) == BOM then all = all:sub(#BOM + 1) end
   if all:find("%z") then
     is.fail("cq.csv: %s holds NUL bytes, so it is no text in UTF-8; a spreadsheet saves it as \"CSV UTF-8\"", path)
   end
-  local self = { path = path, names = {}, columns = {}, units = {}, problems = {}, rows = 0 }
-  local number = 0
-  for line in (all:gsub("\r\n?", "\n") .. "\n"):gmatch "([^\n]*)\n" do
-    number = number + 1
-    if line:find "%S" and not line:find "^%s*#" then
-      if self.separator then read_row(self, line, number) else read_header(self, line, number) end
-    end
+  all = all:gsub("\r\n?", "\n") .. "\n"
+  local self = { path = path, names = {}, columns = {}, units = {}, problems = {}, rows = 0, marks = {},
+    decimal = def.decimal }
+  self.separator = def.separator or separator_of(self, all)
+  if self.separator == "," then self.decimal = self.decimal or "." end
+  for line, number in lines_of(all) do
+    if self.names[1] then read_row(self, line, number) else read_header(self, line, number) end
   end
-  if not self.separator then is.fail("cq.csv: %s is empty; its first line must name the columns", path) end
+  if not self.names[1] then is.fail("cq.csv: %s is empty; its first line must name the columns", path) end
   if self.rows == 0 then is.fail("cq.csv: %s has the columns %s and no rows", path, table.concat(self.names, ", ")) end
+  check_decimals(self)
   for name, column in pairs(self.columns) do
     if not self.problems[name] then self.columns[name] = T.tensor(column) end
   end
@@ -224,16 +299,18 @@ local function checked(columns)
 end
 
 ---Reads a file of columns of numbers: names in its first line, with a unit in brackets or without, then a line for each
----row. Commas, semicolons or tabs stand between values. Quotes around them, a byte order mark, empty lines and lines
----that begin with # are read over, and a line may end as Windows ends it. A path is taken from the working directory,
----else the script's folder, else cqlua's. A column with texts in it is only told when it is asked for. Errors, with the
----line: more or fewer values than columns, a file without a line of names or without rows.
+---row. Commas, semicolons or tabs stand between values; between semicolons or tabs decimals may stand after commas.
+---Quotes around values, a byte order mark, empty lines and lines that begin with # are read over, and a line may end as
+---Windows ends it. A path is taken from the working directory, else the script's folder, else cqlua's. A column with
+---texts in it is only told when it is asked for. Errors, with the line: more or fewer values than columns, a file
+---without a line of names or without rows; decimals after commas and after points, or commas that may all stand
+---between thousands, as 1,234.
 ---
 ---  cq.csv.save("/tmp/finger.csv", { { "time [s]", { 0.1, 0.2 } }, { "tip [mm]", { 3, 4 } } })
 ---  local measured = cq.csv "/tmp/finger.csv"
 ---  print(measured.tip:sum():item(), measured:unit "tip")              --> 7  mm
 ---@class cq.CsvModule
----@overload fun(path: string): cq.Csv
+---@overload fun(path: string, options?: cq.csv.def): cq.Csv
 local csv = { class = Csv }
 
 ---Writes columns of numbers, with all of their digits: cq.csv reads the same numbers. The file is written beside its
@@ -254,10 +331,10 @@ end
 
 return setmetatable(csv, {
   -- cq.csv: reads a file.
-  __call = function(_, path)
+  __call = function(_, path, options)
     is.argument("cq.csv", "path", is.string(), path)
     local self = setmetatable({}, Csv)
-    inside[self] = read(path)
+    inside[self] = read(path, spec(options == nil and {} or options))
     return self
   end,
 })

@@ -199,7 +199,7 @@ function schema.one_of(options)
   local names, cats = {}, {}
   for i, value in ipairs(options) do
     names[i] = text.describe(value)
-    cats[i] = type(value) == "string" and ('"%s"'):format(value) or tostring(value)
+    cats[i] = type(value) == "string" and names[i] or tostring(value)
   end
   local label = (#names > 1 and "one of " or "") .. table.concat(names, ", ")
   return checker(options, label, table.concat(cats, "|"), function(value)

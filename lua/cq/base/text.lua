@@ -104,7 +104,7 @@ function text.describe(value)
   if value == "" then return "an empty string" end
   if kind == "string" then
     local short = #value > 60 and value:sub(1, 57) .. "..." or value
-    return ('"%s"'):format((short:gsub("[%c]", "?")))
+    return ('"%s"'):format((short:gsub("\t", "\\t"):gsub("%c", "?")))
   end
   if kind == "table" then
     if next(value) == nil then return "an empty table" end
