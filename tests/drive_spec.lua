@@ -46,6 +46,21 @@ describe("a cable", function()
     assert.is_true(math.abs(left[2]:item() - right[2]:item()) < 1e-9)
   end)
 
+  it("is as long as at first without a controller, as a muscle is slack then", function()
+    local scene = finger { precision = "float64" }
+    local world = cq.World(scene.world)
+    local idle = world:rollout { steps = 10, batch = 2 }
+    assert.is_true(idle.state:scene(2):center("tip"):close(
+      world:rollout { steps = 10, controller = held { -1, -1 } }.state:center "tip", 1e-12))
+    assert.same({ -1, -1 }, idle.signals[10][2]:totable())
+    local both = world_of(strip { cq.Actuator.muscle { groups = "tip", axis = "y", max = 4 },
+      cq.Actuator.muscle { groups = "tip", axis = "y", max = 4, pulses = true },
+      cq.Actuator.pressure { groups = "tip", axis = "x", max = 4 } }, { gravity = { 0, -1 } })
+    local slack, half = both:rollout { steps = 10 }, both:rollout { steps = 10, controller = held { 0, 0, 0 } }
+    assert.same({ -1, 0, 0 }, slack.signals[1]:totable())
+    assert.is_true(slack.state:center "tip"[2]:item() > half.state:center "tip"[2]:item() + 1e-3)
+  end)
+
   it("has a stiffness from robot:with that counts for automatic substeps", function()
     local function substeps(stiffness, with)
       local robot = strip(cq.Actuator.cable { path = side(0.0125), stiffness = stiffness }):at { 0.4, 0.2 }

@@ -480,7 +480,7 @@ end
 ---  constants of that scene unless robot is given; 0: it begins as its robot says
 ---@field robot? cq.Robot|cq.Robot[]  variants of the world's robots, from robot:with
 ---@field batch? integer              independent scenes, a dimension of every result, also with a batch of 1; none without it
----@field controller? any             of cq.Controller, or the user's own
+---@field controller? any             of cq.Controller, or the user's own; without one no actuator acts
 ---@field observer? any               of cq.Observer, or the user's own
 ---@field running? fun(state: cq.State, signals: cq.Tensor): cq.Tensor|number   a cost after each control step; the engine stops for it
 ---@field effort? fun(signals: cq.Tensor): cq.Tensor|number   a cost of all signals {steps, signals} or {steps, batch, signals}; one number, or

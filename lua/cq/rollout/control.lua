@@ -29,6 +29,15 @@ local function by_scene(roll, shape)
   return shape
 end
 
+-- Signals {signals} by which no actuator acts: 0, and -1 of muscles and cables that pull or shorten by (1 + u) / 2.
+local function rest_signals(world)
+  local out = T.zeros { world.actuator_count }
+  for _, stress in ipairs(world.layout.stress.stresses) do
+    if stress.shift ~= 0 then out:set(-stress.shift / stress.scale, stress.signal + 1) end
+  end
+  return out
+end
+
 ---Takes observer and controller from the rollout's definition: sets observer, controller, forces and signal_count.
 ---Errors: a controller for robots without actuators; more signals than memory holds.
 function control.prepare(self, def)
@@ -153,7 +162,8 @@ local function force_of(force, signals, state)
   return f
 end
 
----Asks observer and controller for the signals in a state, zeros without a controller; and their memories after it.
+---Asks observer and controller for the signals in a state, those of no effect without a controller; and their memories
+---after it.
 ---Errors: numbers that are not finite, or of another shape.
 ---@return cq.Tensor signals         {signals} or {batch, signals}
 ---@return table hidden        for the next step
@@ -170,7 +180,8 @@ function control.answer(self, state, hidden)
     signals, after.controller = controller:act(observation, hidden.controller, state.time, state.step + 1)
     signals = check_signals(self, signals, observation)
   else
-    signals = T.zeros(by_scene(self, { self.signal_count }))
+    self.rest = self.rest or rest_signals(self.world):expand(by_scene(self, { self.signal_count })):copy()
+    signals = self.rest
   end
   self.phase = nil
   return signals, after
