@@ -2,6 +2,7 @@
 -- controllers do, how large they are, and that a robot which they drive goes the same way.
 local ffi = require "ffi"
 local cq = require "cq"
+local message = require "cq.base.message"
 local mistake = require "tests.sentence"
 local process = require "tests.process"
 local scene = require "tests.scene"
@@ -246,6 +247,22 @@ void go(const names_input *input, names_state *state, float out[3]);
 void go(const names_input *input, names_state *state, float out[3]) { names_step(input, state, out); }
 ]])
     assert.same({ "", 0 }, { shell(("cd %s && gcc -std=c99 -Wall -Wextra -Werror -c names.c"):format(folder)) })
+  end)
+
+  it("warns where a training has gone past its best weights, which the run has", function()
+    local run = cq.Experiment { world = world, steps = 4, observer = cq.Observer.centroid { groups = { "foot" } },
+      controller = cq.Controller.linear { seed = 3 }, optimizer = cq.Optimizer.adam { rate = 5 },
+      objective = function(state) return (state:center("foot")[1] - 0.5):square() end }
+    local said, own = {}, message.warn
+    function message.warn(format, ...) said[#said + 1] = format:format(...) end
+    run:optimize { iterations = 2, folder = folder .. "/past" }
+    run.controller:export(folder .. "/past.h")
+    run.controller:with(run.best.params.controller):export(folder .. "/best.h")
+    cq.load(folder .. "/past").controller:export(folder .. "/loaded.h")
+    message.warn = own
+    assert.same({ folder .. "/past.h has the weights after the last update; those of the best loss: "
+      .. "run.controller:with(run.best.params.controller):export" }, said)
+    assert.is_true(process.read(folder .. "/past.h") ~= process.read(folder .. "/best.h"))
   end)
 
   it("says what cannot be exported", function()

@@ -27,6 +27,7 @@ local tables = require "cq.base.tables"
 ---@class cq.Controller
 ---@field params table<string, cq.Tensor>?   its cq.param tensors by name; nil until the first use
 ---@field family string                      which constructor made it
+---@field trained { by: cq.Experiment? }?    the experiment that has trained it, if that is still there
 local Controller = { __name = "cq.Controller" }
 Controller.__index = Controller
 
@@ -144,6 +145,7 @@ end
 ---
 ---  cq.load("runs/walk").controller:export "gait.h"
 ---  run.controller:with(run.best.params.controller):export "gait.lua"
+---run.controller has the weights after the last update; where those are not the best ones, a warning tells.
 ---Errors: a wrong ending; a controller of the script's own; one that was in no rollout, without world and observer.
 ---@param path string        ends in .h or .lua; a name without a slash is in the run's folder
 ---@param options? controller.export.def

@@ -2,6 +2,7 @@
 -- as inputs, memory and what is computed of them; a file each writes it in a language.
 local export = require "cq.export"
 local is = require "cq.base.schema"
+local message = require "cq.base.message"
 local place = require "cq.base.place"
 local readout = require "cq.state.readout"
 local text = require "cq.base.text"
@@ -223,6 +224,20 @@ local function program_of(self, def, path)
   return described(self, name_of(path, def.name), world, observer, def)
 end
 
+-- Are the parameters of a controller not those of the best loss of the experiment that has trained it? Then they are
+-- those after the last update.
+local function is_past_best(self)
+  local run = self.trained and self.trained.by
+  local best = run and run.best and run.best.params.controller
+  if not (best and self.params) then return false end
+  local others = T.leaves.by_path(best)
+  for path, tensor in pairs(T.leaves.by_path(self.params)) do
+    local other = others[path]
+    if other and (other.count ~= tensor.count or not tensor:close(other, 0)) then return true end
+  end
+  return false
+end
+
 ---controller:export: writes the controller as a program in the language of the path's ending.
 ---@param self cq.Controller
 ---@param path string
@@ -232,6 +247,10 @@ return function(self, path, options)
   is.argument("controller:export", "path", is.string(), path)
   local def, language = spec(options or {}), language_of(path)
   path = place.of(path)
+  if is_past_best(self) then
+    message.warn("%s has the weights after the last update; those of the best loss: run.controller:with(run.best.params.controller):export",
+      path)
+  end
   export.write("controller:export", path, language(T.tape.pause(program_of, self, def, path)))
   return path
 end

@@ -224,6 +224,9 @@ return function(experiment, fields)
   local result = work:finish()
   if watch.wanted then is.fail("a new version of the script was saved") end
   if #plan.stages == 1 then tell_speed(experiment, run.done - first, C.cq_clock() - started, before) end
+  if text.is_instance(experiment.controller, "cq.Controller") then
+    experiment.controller.trained = setmetatable({ by = experiment }, { __mode = "v" })
+  end
   local solution = result.solution
   if solution and not solution.feasible then
     message.note("no point keeps all constraints; nearest is %s; loosen what is violated, or allow more iterations",
