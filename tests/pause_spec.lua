@@ -70,6 +70,15 @@ describe("Ctrl-C at a terminal", function()
     assert.equal("interrupted", manifest("a").status)
   end)
 
+  it("stops at another Ctrl-C, which is typed once the question is there", function()
+    local path = process.write(folder .. "/script.lua", SCRIPT)
+    os.execute(([[(until grep -q 'prompt .c/s/p' %s/seen; do sleep 0.05; done; printf '\003'; sleep 1; echo c; sleep 1) 2>/dev/null |
+      script -qfec '%s %s --out %s/a' %s/seen > /dev/null 2>&1]]):format(folder, require("cq.host").executable, path,
+      folder, folder))
+    mistake.says(process.read(folder .. "/seen"), "interrupted after iteration 5; what was computed is kept")
+    assert.equal("interrupted", manifest("a").status)
+  end)
+
   it("has a prompt, of which the manifest keeps what was typed", function()
     local seen = typed("p\nparams.controller.b2:fill(0.25)\n"
       .. "= gradient[1].controller.b2:shape()[1] + world.particle_count + #run.robot.groups\n\4c\n", "a")

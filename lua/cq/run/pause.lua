@@ -10,7 +10,9 @@ local watch = require "cq.base.watch"
 
 local C = engine.C
 
-ffi.cdef "void clearerr(void *stream);"
+ffi.cdef "void clearerr(void *stream); int siginterrupt(int signal, int ends);"
+
+local ENDING = { 2, 15, 1 }          -- Ctrl-C, SIGTERM, SIGHUP
 
 local pause = {}
 
@@ -26,7 +28,9 @@ local function ask(question)
   io.stderr:write(question)
   io.stderr:flush()
   ffi.C.clearerr(io.stdin)
+  for _, signal in ipairs(ENDING) do ffi.C.siginterrupt(signal, 1) end
   local line = io.read "*l"
+  for _, signal in ipairs(ENDING) do ffi.C.siginterrupt(signal, 0) end
   if C.cq_interrupted() ~= 0 then return nil end
   return line
 end
