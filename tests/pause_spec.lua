@@ -72,10 +72,11 @@ describe("Ctrl-C at a terminal", function()
 
   it("stops at another Ctrl-C, which is typed once the question is there", function()
     local path = process.write(folder .. "/script.lua", SCRIPT)
-    os.execute(([[(until grep -q 'prompt .c/s/p' %s/seen; do sleep 0.05; done; printf '\003'; sleep 1; echo c; sleep 1) 2>/dev/null |
-      script -qfec '%s %s --out %s/a' %s/seen > /dev/null 2>&1]]):format(folder, require("cq.host").executable, path,
-      folder, folder))
-    mistake.says(process.read(folder .. "/seen"), "interrupted after iteration 5; what was computed is kept")
+    -- a second later, with the terminal still open
+    os.execute(([[cd %s; (until grep -q 'prompt .c/s/p' seen; do sleep .1; done; printf '\003'; sleep 1; cp seen then) \
+      2>/dev/null | (cd %s; script -qfec '%s %s --out %s/a' %s/seen > /dev/null 2>&1)]]):format(folder,
+      require("cq.host").root, require("cq.host").executable, path, folder, folder))
+    mistake.says(process.read(folder .. "/then"), "interrupted after iteration 5; what was computed is kept")
     assert.equal("interrupted", manifest("a").status)
   end)
 
