@@ -67,6 +67,27 @@ describe("cq.csv", function()
     assert.same({ "t, x", "y" }, read("t, x;y\n1, 2;3\n", { separator = ";" }):names())
   end)
 
+  it("reads columns by their numbers, heads of several lines, and files without names", function()
+    local data = read "t,pressure [kPa],pressure [psi],pressure\n0,1,2,3\n"
+    assert.same({ { 1 }, { 2 }, { 3 } }, { data:column(2):totable(), data[3]:totable(), data:column(4):totable() })
+    assert.equal("psi", data:unit(3))
+    says(tostring(data), "t, pressure [kPa], pressure [psi], pressure }")
+    says(sentence(function() return data.pressure end), "columns 2 and 3 of", "are called \"pressure\"")
+    says(sentence(data.column, data, 5), "has no column 5; its columns are t, pressure, pressure, pressure")
+    says(sentence(data.column, data, 1.5), "has no column 1.5")
+    -- as DeepLabCut writes it
+    local tracked = "scorer,m,m,m,m\nbodyparts,tip,tip,mid,mid\ncoords,x,y,x,y\n0,1,2,3,4\n1,5,6,7,8\n"
+    assert.same({ 4, 8 }, read(tracked, { skip = 2 }):column(5):totable())
+    local named = read(tracked, { skip = 3, names = { "n", "tip x [px]", "tip y", "mid x", "mid y" } })
+    assert.same({ 3, 7 }, named["mid x"]:totable())
+    assert.same({ 2.5 }, read("Logger \"7\n\n1,5;2,5\n", { skip = 1, names = { "a", "b" } }).b:totable())
+    assert.same({ 1, 2 }, read("1\n2\n", { names = { "n [1]" } }).n:totable())
+    says(sentence(read, "a,b\n1,2\n", { skip = 2 }), "is empty after line 2; its first line must name the columns")
+    says(sentence(read, "1,2\n", { names = { "a" } }), "line 1 of", "has 2 values, and there are 1 column: a")
+    says(sentence(read, "1,2\n", { names = "a" }), "names must be a list")
+    says(sentence(read, "1,2\n", { skip = -1 }), "skip must be a whole number at least 0, got -1")
+  end)
+
   it("refuses what may be read in two ways", function()
     local cases = {
       { "t;x\n1;1,234\n2;12,345\n", nil, "has 1,234 in line 2, where the comma may stand before decimals or between thousands",
@@ -90,15 +111,16 @@ describe("cq.csv", function()
       { "", "a.csv is empty; its first line must name the columns" },
       { "\n# nothing\n", "is empty" },
       { "a,b\n", "has the columns a, b and no rows" },
-      { "1,2\n3,4\n", "begins with numbers in line 1; its first line must name the columns" },
+      { "1,2\n3,4\n", "begins with numbers in line 1; its first line must name the columns, as time [s],tip [mm],",
+        "unless names = { ... } does" },
       { "a,b\n1,2\n3\n", "line 3 of", "has 1 value, and there are 2 columns: a, b" },
       { "a,b\n1,2,3\n", "line 2 of", "has 3 values, and there are 2 columns" },
       { "a,b\n\n1,x\n", "column b in line 3 of", "is \"x\", no finite number" },
       { "a,b\n1,nan\n", "is \"nan\", no finite number" }, { "a,b\n1,1e999\n", "no finite number" },
       { "a,b\n1,0x10\n", "\"0x10\", no finite number" },
       { "a,b\n1,\"2,5\"\n", "\"2,5\", no finite number; decimals stand after a point, or after a comma with decimal = \",\"" },
-      { "a,a\n1,2\n", "two columns of", "are called \"a\"" },
-      { "a,,c\n1,2,3\n", "column 2 of", "has no name in line 1" },
+      { "a,a\n1,2\n", "columns 1 and 2 of", "are called \"a\"; csv:column(1) reads the first" },
+      { "a,,c\n1,2,3\n", "column 2 of", "has no name in line 1; skip = 1 with names = { ... } names all columns" },
       { "a,b\n1,\"2\n", "line 2 of", "has a quote without an end" }, { "\"a,b\n", "line 1 of", "quote without an end" },
       { "a\0,b\n1,2\n", "holds NUL bytes" },
     }

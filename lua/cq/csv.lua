@@ -32,10 +32,14 @@ local BOM = "\239\187\191"
 ---@class cq.csv.def
 ---@field separator? ","|";"|"\t"    between values; the one that fits head and rows unless given
 ---@field decimal? "."|","           before decimals; unless given, a comma where a file with semicolons or tabs has it
+---@field skip? integer              lines at the beginning that are not read
+---@field names? string[]            of all columns, as "time [s]", where no line of the file names them
 
 local spec = is.define("cq.csv", {
   separator = is.one_of { ",", ";", "\t", optional = true },
   decimal = is.one_of { ".", ",", optional = true },
+  skip = is.integer { min = 0, default = 0 },
+  names = is.list(is.string(), { min = 1, optional = true }),
 })
 
 -- The number in a cell, written in decimals and finite; nil for all else, such as nan, 0x10 or 1,234.5. decimal: the
@@ -62,13 +66,14 @@ local function name_of(cell)
   return name or cell, unit
 end
 
--- An iterator over the lines of a text that are neither empty nor begin with #, and their numbers.
-local function lines_of(all)
+-- An iterator over the lines of a text that are neither empty nor begin with #, and their numbers. skip: how many lines
+-- are left out at the beginning.
+local function lines_of(all, skip)
   local following, number = all:gmatch "([^\n]*)\n", 0
   return function()
     for line in following do
       number = number + 1
-      if line:find "%S" and not line:find "^%s*#" then return line, number end
+      if number > skip and line:find "%S" and not line:find "^%s*#" then return line, number end
     end
   end
 end
@@ -76,8 +81,9 @@ end
 -- How well a separator fits the text of a file: the count of its first rows with as many cells as the head, each row
 -- counted by its share of numbers; nil where the head is one cell.
 local function fit_of(self, all, separator)
-  local decimal, size, rows, fit = self.decimal or separator == "," and "." or nil, nil, 0, 0
-  for line in lines_of(all) do
+  local decimal, size, rows, fit = self.decimal or separator == "," and "." or nil, self.names and #self.names, 0, 0
+  if size == 1 then return nil end
+  for line in lines_of(all, self.skip) do
     local cells, numbers = table_of.cells(line, separator) or {}, 0
     if size then
       for _, cell in ipairs(cells) do numbers = numbers + (number_of(cell, decimal) and 1 or 0) end
@@ -117,20 +123,30 @@ local function cells_of(self, line, number)
   return cells
 end
 
--- Reads the line of column names, with their units in brackets, into names, units and empty columns. Errors: a name
--- that is empty or comes twice; a line of numbers alone.
-local function read_header(self, line, number)
-  local cells, numbers = cells_of(self, line, number), 0
-  for k, cell in ipairs(cells) do
-    local name, unit = name_of(cell)
-    if name == "" then is.fail("cq.csv: column %d of %s has no name in line %d", k, self.path, number) end
-    if self.columns[name] then is.fail("cq.csv: two columns of %s are called \"%s\"", self.path, name) end
-    numbers = numbers + (number_of(name) and 1 or 0)
-    self.names[k], self.columns[name], self.units[name] = name, {}, unit
+-- Keeps the names and units of columns, from their heads, and the number of the column of each name.
+local function take_heads(self, heads)
+  self.names = {}
+  for k, head in ipairs(heads) do
+    local name, unit = name_of(head)
+    self.names[k], self.units[k], self.columns[k] = name, unit, {}
+    if self.numbers[name] then self.seconds[name] = self.seconds[name] or k else self.numbers[name] = k end
   end
-  if numbers == #cells then
-    is.fail("cq.csv: %s begins with numbers in line %d; its first line must name the columns, as time [s],tip [mm]",
-      self.path, number)
+end
+
+-- Reads the line of column names. Errors: a name that is empty; a line of numbers alone.
+local function read_header(self, line, number)
+  take_heads(self, cells_of(self, line, number))
+  local numbers = 0
+  for k, name in ipairs(self.names) do
+    if name == "" then
+      is.fail("cq.csv: column %d of %s has no name in line %d; skip = %d with names = { ... } names all columns", k,
+        self.path, number, number)
+    end
+    numbers = numbers + (number_of(name) and 1 or 0)
+  end
+  if numbers == #self.names then
+    is.fail("cq.csv: %s begins with numbers in line %d; its first line must name the columns, as time [s],tip [mm], "
+      .. "unless names = { ... } does", self.path, number)
   end
 end
 
@@ -161,13 +177,12 @@ local function read_row(self, line, number)
       text.count(#self.names, "column"), table.concat(self.names, ", "))
   end
   for k, cell in ipairs(cells) do
-    local value, name = number_of(cell, self.decimal), self.names[k]
-    local column = self.columns[name]
+    local value, column = number_of(cell, self.decimal), self.columns[k]
     if value then
       column[#column + 1] = value
       if not self.decimal then see_decimals(self, cell, number) end
-    elseif not self.problems[name] then
-      self.problems[name] = ("cq.csv: column %s in line %d of %s is %s"):format(name, number, self.path,
+    elseif not self.problems[k] then
+      self.problems[k] = ("cq.csv: column %s in line %d of %s is %s"):format(self.names[k], number, self.path,
         describe(cell, self.decimal))
     end
   end
@@ -191,18 +206,22 @@ local function read(path, def)
     is.fail("cq.csv: %s holds NUL bytes, so it is no text in UTF-8; a spreadsheet saves it as \"CSV UTF-8\"", path)
   end
   all = all:gsub("\r\n?", "\n") .. "\n"
-  local self = { path = path, names = {}, columns = {}, units = {}, problems = {}, rows = 0, marks = {},
-    decimal = def.decimal }
+  local self = { path = path, columns = {}, units = {}, numbers = {}, seconds = {}, problems = {}, rows = 0, marks = {},
+    decimal = def.decimal, skip = def.skip }
+  if def.names then take_heads(self, def.names) end
   self.separator = def.separator or separator_of(self, all)
   if self.separator == "," then self.decimal = self.decimal or "." end
-  for line, number in lines_of(all) do
-    if self.names[1] then read_row(self, line, number) else read_header(self, line, number) end
+  for line, number in lines_of(all, self.skip) do
+    if self.names then read_row(self, line, number) else read_header(self, line, number) end
   end
-  if not self.names[1] then is.fail("cq.csv: %s is empty; its first line must name the columns", path) end
+  if not self.names then
+    is.fail("cq.csv: %s is empty%s; its first line must name the columns", path, self.skip > 0
+      and (" after line %d"):format(self.skip) or "")
+  end
   if self.rows == 0 then is.fail("cq.csv: %s has the columns %s and no rows", path, table.concat(self.names, ", ")) end
   check_decimals(self)
-  for name, column in pairs(self.columns) do
-    if not self.problems[name] then self.columns[name] = T.tensor(column) end
+  for k, column in ipairs(self.columns) do
+    if not self.problems[k] then self.columns[k] = T.tensor(column) end
   end
   return self
 end
@@ -216,22 +235,29 @@ local function of(self, method)
   return own
 end
 
--- Raises an error, with the names that there are, if a file (its data) has no column of this name.
-local function require_column(own, name)
-  if own.columns[name] then return end
-  is.fail("%s has no column %s%s; its columns are %s", own.path, text.describe(name), type(name) == "string"
-    and text.suggestion(name, own.names) or "", table.concat(own.names, ", "))
+-- The number of the column of a file (its data) that is asked for by its name or its number. Errors: none, with the
+-- names that there are; two of this name.
+local function place_of(own, name)
+  local k = type(name) == "number" and own.names[name] and name or own.numbers[name]
+  if not k then
+    is.fail("%s has no column %s%s; its columns are %s", own.path, text.describe(name), type(name) == "string"
+      and text.suggestion(name, own.names) or "", table.concat(own.names, ", "))
+  elseif own.seconds[name] then
+    is.fail("columns %d and %d of %s are called %s; csv:column(%d) reads the first", k, own.seconds[name], own.path,
+      text.describe(name), k)
+  end
+  return k
 end
 
----A column by its name, a tensor {rows}. Errors: no such column, with the names that there are; a cell that is empty or
----no finite decimal number, with its line.
----@param name string
+---A column by its name, or by its number from 1, a tensor {rows}. Errors: no such column, with the names that there
+---are; two of this name; a cell that is empty or no finite decimal number, with its line.
+---@param name string|integer
 ---@return cq.Tensor
 function methods:column(name)
   local own = of(self, "column")
-  require_column(own, name)
-  if own.problems[name] then is.fail("%s", own.problems[name]) end
-  return own.columns[name]
+  local k = place_of(own, name)
+  if own.problems[k] then is.fail("%s", own.problems[k]) end
+  return own.columns[k]
 end
 
 ---The names of the columns, in their order.
@@ -240,12 +266,11 @@ function methods:names() return { unpack(of(self, "names").names) } end
 
 ---The unit that stands behind the name of a column, as "mm" of "tip [mm]"; nil where there is none. Errors: those of
 ---csv:column.
----@param name string
+---@param name string|integer
 ---@return string?
 function methods:unit(name)
   local own = of(self, "unit")
-  require_column(own, name)
-  return own.units[name]
+  return own.units[place_of(own, name)]
 end
 
 -- A method, or the column of this name, as csv.time. Errors: those of csv:column.
@@ -260,7 +285,7 @@ end
 function Csv:__tostring()
   local own, heads = inside[self], {}
   for k, name in ipairs(own.names) do
-    heads[k] = own.units[name] and ("%s [%s]"):format(name, own.units[name]) or name
+    heads[k] = own.units[k] and ("%s [%s]"):format(name, own.units[k]) or name
   end
   return ("cq.Csv { %s, %s: %s }"):format(own.path, text.count(own.rows, "row"), table.concat(heads, ", "))
 end
@@ -302,9 +327,9 @@ end
 ---row. Commas, semicolons or tabs stand between values; between semicolons or tabs decimals may stand after commas.
 ---Quotes around values, a byte order mark, empty lines and lines that begin with # are read over, and a line may end as
 ---Windows ends it. A path is taken from the working directory, else the script's folder, else cqlua's. A column with
----texts in it is only told when it is asked for. Errors, with the line: more or fewer values than columns, a file
----without a line of names or without rows; decimals after commas and after points, or commas that may all stand
----between thousands, as 1,234.
+---texts in it is only told when it is asked for, and of two with one name each by its number. Errors, with the line:
+---more or fewer values than columns, a file without a line of names or without rows; decimals after commas and after
+---points, or commas that may all stand between thousands, as 1,234.
 ---
 ---  cq.csv.save("/tmp/finger.csv", { { "time [s]", { 0.1, 0.2 } }, { "tip [mm]", { 3, 4 } } })
 ---  local measured = cq.csv "/tmp/finger.csv"
