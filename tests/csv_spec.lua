@@ -88,6 +88,35 @@ describe("cq.csv", function()
     says(sentence(read, "1,2\n", { skip = -1 }), "skip must be a whole number at least 0, got -1")
   end)
 
+  it("reads gaps as nan where they are asked for, and leaves out rows with gaps", function()
+    local content = "t,tip,mid,note\n0,1,nan,a\n1,,2,b\n2,NaN,N/A,c\n3,4,#n/a,d\n4,5,6,e\n"
+    local data = read(content, { gaps = true })
+    assert.same({ "1", "nan", "nan", "4", "5" }, (function(out)
+      for k, x in ipairs(data.tip:totable()) do out[k] = x == x and tostring(x) or "nan" end
+      return out
+    end) {})
+    local tip = data:without_gaps { "tip" }
+    assert.same({ { 0, 3, 4 }, { 1, 4, 5 } }, { tip.t:totable(), tip.tip:totable() })
+    says(tostring(tip), "3 rows: t, tip, mid, note }")
+    assert.same({ 1, 4 }, data:without_gaps({ 3 }).t:totable())
+    assert.same({ 4 }, data:without_gaps().t:totable())
+    assert.same({ 5 }, tip:without_gaps({ "mid" }).tip:totable())
+    says(sentence(data.without_gaps, data, { "note" }), "column note in line 2 of", "is \"a\", no finite number")
+    says(sentence(data.without_gaps, data, { "tpi" }), "did you mean tip?")
+    says(sentence(data.without_gaps, data, "tip"), "csv:without_gaps: names must be a list", "got \"tip\"")
+    data = read("a,b\n1,\n,2\n", { gaps = true })
+    says(sentence(data.without_gaps, data), "csv:without_gaps: every row of", "has a gap")
+    local path, x = folder .. "/gaps.csv", { 1, 0 / 0, 3 }
+    says(sentence(cq.csv.save, path, { { "x", x } }), "column x must be finite; gaps = true writes nan as an empty cell")
+    says(sentence(cq.csv.save, path, { { "x", { 1 / 0 } } }, { gaps = true }), "column x must be finite")
+    says(sentence(cq.csv.save, path, { { "x", x } }, { gap = true }), "unknown field gap (did you mean gaps?)")
+    for _, columns in ipairs { { { "x", x } }, { { "x", x }, { "y", { 0 / 0, 0 / 0, 4 } } } } do
+      cq.csv.save(path, columns, { gaps = true })
+      assert.equal("nan", tostring(cq.csv(path, { gaps = true }).x:get(2)):match "nan")
+      assert.same({ 1, 3 }, cq.csv(path, { gaps = true }):without_gaps({ "x" }).x:totable())
+    end
+  end)
+
   it("refuses what may be read in two ways", function()
     local cases = {
       { "t;x\n1;1,234\n2;12,345\n", nil, "has 1,234 in line 2, where the comma may stand before decimals or between thousands",
@@ -116,7 +145,7 @@ describe("cq.csv", function()
       { "a,b\n1,2\n3\n", "line 3 of", "has 1 value, and there are 2 columns: a, b" },
       { "a,b\n1,2,3\n", "line 2 of", "has 3 values, and there are 2 columns" },
       { "a,b\n\n1,x\n", "column b in line 3 of", "is \"x\", no finite number" },
-      { "a,b\n1,nan\n", "is \"nan\", no finite number" }, { "a,b\n1,1e999\n", "no finite number" },
+      { "a,b\n1,nan\n", "is \"nan\", no finite number; gaps = true reads it as nan" }, { "a,b\n1,1e999\n", "no finite number" },
       { "a,b\n1,0x10\n", "\"0x10\", no finite number" },
       { "a,b\n1,\"2,5\"\n", "\"2,5\", no finite number; decimals stand after a point, or after a comma with decimal = \",\"" },
       { "a,a\n1,2\n", "columns 1 and 2 of", "are called \"a\"; csv:column(1) reads the first" },
@@ -131,7 +160,7 @@ describe("cq.csv", function()
     local gap = read "a [m],b [s]\n1,2\n3,\n"
     assert.same({ 1, 3 }, gap.a:totable())
     assert.equal("s", gap:unit "b")
-    says(sentence(function() return gap.b end), "column b in line 3 of", "is empty")
+    says(sentence(function() return gap.b end), "column b in line 3 of", "is empty; gaps = true reads it as nan")
     local data = read "time,tip\n1,2\n"
     says(sentence(function() return data.tpi end), "a.csv has no column \"tpi\" (did you mean tip?)",
       "; its columns are time, tip")

@@ -16,10 +16,10 @@ local T = require "cq.tensor"
 
 ---The columns of a file, from cq.csv: each is a field of its name, a tensor {rows}.
 ---@class cq.Csv
----@field [string] cq.Tensor     {rows}; a column that is called as a method, "column", "names" or "unit", is read by csv:column
-local Csv = { __name = "cq.Csv" }
+---@field [string] cq.Tensor     {rows}; a column that is called as a method, as "names" or "unit", is read by csv:column
+local Csv = {}
 
-local methods = {}
+local meta = { __name = "cq.Csv" }
 -- what an object keeps beside its columns
 local inside = setmetatable({}, { __mode = "k" })
 
@@ -34,13 +34,19 @@ local BOM = "\239\187\191"
 ---@field decimal? "."|","           before decimals; unless given, a comma where a file with semicolons or tabs has it
 ---@field skip? integer              lines at the beginning that are not read
 ---@field names? string[]            of all columns, as "time [s]", where no line of the file names them
+---@field gaps? boolean              cells that are empty, or NaN, NA, N/A, #N/A, null, are nan; without, they are errors
 
 local spec = is.define("cq.csv", {
   separator = is.one_of { ",", ";", "\t", optional = true },
   decimal = is.one_of { ".", ",", optional = true },
   skip = is.integer { min = 0, default = 0 },
   names = is.list(is.string(), { min = 1, optional = true }),
+  gaps = is.boolean { default = false },
 })
+
+-- the cells of a number that is missing, in lower case, and what they are read as
+local GAPS = {}
+for _, cell in ipairs { "", "nan", "na", "n/a", "#n/a", "null" } do GAPS[cell] = 0 / 0 end
 
 -- The number in a cell, written in decimals and finite; nil for all else, such as nan, 0x10 or 1,234.5. decimal: the
 -- character before its decimals, a point or a comma; nil: any of them.
@@ -54,9 +60,10 @@ end
 
 -- A cell that is no number, as text for an error. decimal: the character before the decimals of its file.
 local function describe(cell, decimal)
-  if cell == "" then return "empty" end
-  return text.describe(cell) .. ", no finite number" .. (not number_of(cell) and "" or decimal == ","
-    and "; decimals stand after a comma" or "; decimals stand after a point, or after a comma with decimal = \",\"")
+  local what = cell == "" and "empty" or text.describe(cell) .. ", no finite number"
+  if GAPS[cell:lower()] then return what .. "; gaps = true reads it as nan" end
+  return what .. (not number_of(cell) and "" or decimal == "," and "; decimals stand after a comma"
+    or "; decimals stand after a point, or after a comma with decimal = \",\"")
 end
 
 -- The name and the unit, nil without one, in the head of a column, as of "tip [mm]" or "tip (mm)".
@@ -177,7 +184,7 @@ local function read_row(self, line, number)
       text.count(#self.names, "column"), table.concat(self.names, ", "))
   end
   for k, cell in ipairs(cells) do
-    local value, column = number_of(cell, self.decimal), self.columns[k]
+    local value, column = number_of(cell, self.decimal) or self.gaps and GAPS[cell:lower()], self.columns[k]
     if value then
       column[#column + 1] = value
       if not self.decimal then see_decimals(self, cell, number) end
@@ -207,7 +214,7 @@ local function read(path, def)
   end
   all = all:gsub("\r\n?", "\n") .. "\n"
   local self = { path = path, columns = {}, units = {}, numbers = {}, seconds = {}, problems = {}, rows = 0, marks = {},
-    decimal = def.decimal, skip = def.skip }
+    decimal = def.decimal, skip = def.skip, gaps = def.gaps }
   if def.names then take_heads(self, def.names) end
   self.separator = def.separator or separator_of(self, all)
   if self.separator == "," then self.decimal = self.decimal or "." end
@@ -227,6 +234,13 @@ local function read(path, def)
 end
 
 -- ---- the object -----------------------------------------------------------------------------------------------------
+
+-- A cq.Csv of its data.
+local function made(own)
+  local self = setmetatable({}, meta)
+  inside[self] = own
+  return self
+end
 
 -- The data of a csv object. Errors: a method was called with a dot.
 local function of(self, method)
@@ -253,7 +267,7 @@ end
 ---are; two of this name; a cell that is empty or no finite decimal number, with its line.
 ---@param name string|integer
 ---@return cq.Tensor
-function methods:column(name)
+function Csv:column(name)
   local own = of(self, "column")
   local k = place_of(own, name)
   if own.problems[k] then is.fail("%s", own.problems[k]) end
@@ -262,27 +276,53 @@ end
 
 ---The names of the columns, in their order.
 ---@return string[]
-function methods:names() return { unpack(of(self, "names").names) } end
+function Csv:names() return { unpack(of(self, "names").names) } end
 
 ---The unit that stands behind the name of a column, as "mm" of "tip [mm]"; nil where there is none. Errors: those of
 ---csv:column.
 ---@param name string|integer
 ---@return string?
-function methods:unit(name)
+function Csv:unit(name)
   local own = of(self, "unit")
   return own.units[place_of(own, name)]
 end
 
+---The same columns without the rows that have a gap, of cq.csv(path, { gaps = true }): nan in one of the named columns.
+---Errors: those of csv:column; no row is left.
+---@param names? (string|integer)[]   all columns of numbers unless given
+---@return cq.Csv
+function Csv:without_gaps(names)
+  local own = of(self, "without_gaps")
+  local kind = is.list(is.any_of { is.string(), is.integer() }, { min = 1, optional = true })
+  local columns, rows = {}, {}
+  is.argument("csv:without_gaps", "names", kind, names)
+  for k, name in ipairs(names or {}) do columns[k] = self:column(name) end
+  for k, column in ipairs(own.columns) do
+    if not names and not own.problems[k] then columns[#columns + 1] = column end
+  end
+  for row = 1, own.rows do
+    local whole = true
+    for _, column in ipairs(columns) do whole = whole and column:get(row) == column:get(row) end
+    if whole then rows[#rows + 1] = row end
+  end
+  if #rows == 0 then is.fail("csv:without_gaps: every row of %s has a gap", own.path) end
+  local left = { rows = #rows, columns = {} }
+  for k, column in ipairs(own.columns) do
+    left.columns[k] = own.problems[k] and column or column:gather(rows, 1)
+  end
+  return made(setmetatable(left, { __index = own }))
+end
+
 -- A method, or the column of this name, as csv.time. Errors: those of csv:column.
-function Csv:__index(name) return methods[name] or methods.column(self, name) end
+function meta:__index(name) return Csv[name] or Csv.column(self, name) end
 
 -- Always an error: a cq.Csv cannot be changed.
-function Csv:__newindex(name)
+function meta:__newindex(name)
   is.fail("a cq.Csv is what the file holds: %s cannot be set in it", text.describe(name))
 end
 
 -- The table in one line: path, rows and the heads of its columns.
-function Csv:__tostring()
+function meta:__tostring()
   local own, heads = inside[self], {}
   for k, name in ipairs(own.names) do
     heads[k] = own.units[k] and ("%s [%s]"):format(name, own.units[k]) or name
@@ -292,10 +332,15 @@ end
 
 -- ---- writing --------------------------------------------------------------------------------------------------------
 
+---@class cq.csv.save.def
+---@field gaps? boolean      nan is written, as an empty cell
+
+local save_spec = is.define("cq.csv.save", { gaps = is.boolean { default = false } })
+
 -- Checks the columns that csv.save got: returns their heads, a list of cells, and their lists of numbers. Errors: a nil
--- between columns; a name that is empty, repeated or not one line; lists that are not all as long as the first, or not
--- finite.
-local function checked(columns)
+-- between columns; a name that is empty, repeated or not one line; lists that are not all as long as the first; numbers
+-- that are infinite, or nan unless gaps are allowed.
+local function checked(columns, gaps)
   if type(columns) ~= "table" or getmetatable(columns) or #columns == 0 then
     is.fail("cq.csv.save: columns must be a list, as { { \"time [s]\", times } }, got %s", text.describe(columns))
   end
@@ -317,8 +362,13 @@ local function checked(columns)
       is.fail("cq.csv.save: column %s must be a vector%s, got a tensor {%s}", column[1], k > 1
         and (" of %d numbers as %s"):format(#lists[1], heads[1]) or "", table.concat(values:shape(), ", "))
     end
-    if not values:finite() then is.fail("cq.csv.save: column %s must be finite", column[1]) end
     heads[k], lists[k] = table_of.cell(column[1]), values:totable()
+    for _, x in ipairs(lists[k]) do
+      if x - x ~= 0 and (x == x or not gaps) then
+        is.fail("cq.csv.save: column %s must be finite%s", column[1], x == x and "" or "; gaps = true writes nan as an "
+          .. "empty cell")
+      end
+    end
   end
   return heads, lists
 end
@@ -336,20 +386,21 @@ end
 ---  print(measured.tip:sum():item(), measured:unit "tip")              --> 7  mm
 ---@class cq.CsvModule
 ---@overload fun(path: string, options?: cq.csv.def): cq.Csv
-local csv = { class = Csv }
+local csv = { class = meta }
 
 ---Writes columns of numbers, with all of their digits: cq.csv reads the same numbers. The file is written beside its
 ---place and renamed, so that there is never half of one. Errors: columns of different lengths, two of one name, numbers
----that are not finite, a path that cannot be written.
+---that are infinite, or nan without gaps = true; a path that cannot be written.
 ---
 ---  local times = cq.arange(0, 1, 0.25)
 ---  cq.csv.save("/tmp/wave.csv", { { "time [s]", times }, { "height", times:sin() } })
 ---@param path string
 ---@param columns { [1]: string, [2]: cq.Tensor|number[] }[]   name, with a unit in brackets if it has one, and numbers
+---@param options? cq.csv.save.def
 ---@return string path
-function csv.save(path, columns)
+function csv.save(path, columns, options)
   is.argument("cq.csv.save", "path", is.string(), path)
-  local heads, lists = checked(columns)
+  local heads, lists = checked(columns, save_spec(options == nil and {} or options).gaps)
   atomic_file.write(path, table_of.columns(heads, lists, "%.17g"), { what = "cq.csv.save" })
   return path
 end
@@ -358,8 +409,6 @@ return setmetatable(csv, {
   -- cq.csv: reads a file.
   __call = function(_, path, options)
     is.argument("cq.csv", "path", is.string(), path)
-    local self = setmetatable({}, Csv)
-    inside[self] = read(path, spec(options == nil and {} or options))
-    return self
+    return made(read(path, spec(options == nil and {} or options)))
   end,
 })

@@ -70,7 +70,8 @@ function csv.columns(heads, lists, format)
       local value = list[row]
       cells[k] = value == value and (type(format) == "table" and format[k] or format):format(value) or ""
     end
-    lines[row + 1] = table.concat(cells, ",")
+    local line = table.concat(cells, ",")
+    lines[row + 1] = line == "" and '""' or line        -- readers pass over an empty line
   end
   return table.concat(lines, "\n") .. "\n"
 end
