@@ -205,9 +205,14 @@ describe("cq.csv", function()
     says(sentence(cq.csv.save, path, { { "x", x }, { "y", { 1, 2 } } }), "column y must be a vector of 50 numbers as x")
     says(sentence(cq.csv.save, path, { { "x", cq.ones { 2, 2 } } }), "column x must be a vector, got a tensor {2, 2}")
     says(sentence(cq.csv.save, path, { { x } }), "column 1 must be { \"name\"")
-    says(sentence(cq.csv.save, path, { { "x [m]", x }, { "x [s]", x } }), "column 2 is called \"x\", as another one")
+    says(sentence(cq.csv.save, path, { { "x [m]", x }, { "x [s]", x } }), "column 2 is called \"x [s]\", as another one")
     says(sentence(cq.csv.save, path, { { "x\ny", x } }), "must be one line")
     says(sentence(cq.csv.save, path, { { "#x", x } }), "does not begin with #")
+    says(sentence(cq.csv.save, path, { { "a\0b", x } }), "must be one line")
+    says(sentence(cq.csv.save, path, { { " [mm]", x } }), "column 1 is called \" [mm]\", which is a unit without a name")
+    says(sentence(cq.csv.save, path, { { "1", x }, { "2,5 [s]", x } }), "columns are called 1, \"2,5 [s]\", which cq.csv "
+      .. "would read as numbers; one name must be none")
+    says(sentence(cq.csv.save, path, { { "x", {} } }), "column x has no numbers")
     says(sentence(cq.csv.save, path, { nil, { "x", x } }), "cq.csv.save: columns: entry 1 is nil, and entry 2 follows")
     says(sentence(cq.csv.save, path, { { "x", x }, [3] = { "y", x } }), "entry 2 is nil, and entry 3 follows")
     says(sentence(cq.csv.save, path, { { "x", x / 0 } }), "column x must be finite")
@@ -218,6 +223,17 @@ describe("cq.csv", function()
     assert.equal(1, full.code)
     assert.same(x:totable(), cq.csv(path).x:totable())
     assert.same({ "out.csv" }, host.entries(folder))
+  end)
+end)
+
+describe("cq.csv.save", function()
+  it("writes names that cq.csv reads", function()
+    for _, names in ipairs { { " a ", "b" }, { "a\tb" }, { "a;b" }, { "a,b", "c;d" }, { " " }, { 'q"x' }, { "1", "b" },
+      { "nan", "2" }, { "a\v" }, { "x ", "x" } } do
+      local columns = {}
+      for k, name in ipairs(names) do columns[k] = { name, { 1, 2 } } end
+      assert.same(names, cq.csv(cq.csv.save(folder .. "/names.csv", columns)):names())
+    end
   end)
 end)
 

@@ -338,30 +338,31 @@ end
 local save_spec = is.define("cq.csv.save", { gaps = is.boolean { default = false } })
 
 -- Checks the columns that csv.save got: returns their heads, a list of cells, and their lists of numbers. Errors: a nil
--- between columns; a name that is empty, repeated or not one line; lists that are not all as long as the first; numbers
--- that are infinite, or nan unless gaps are allowed.
+-- between columns; a name that is empty, repeated or not one line; names that are all numbers; lists that are empty or
+-- not all as long as the first; numbers that are infinite, or nan unless gaps are allowed.
 local function checked(columns, gaps)
   if type(columns) ~= "table" or getmetatable(columns) or #columns == 0 then
     is.fail("cq.csv.save: columns must be a list, as { { \"time [s]\", times } }, got %s", text.describe(columns))
   end
   is.require_list(columns, "cq.csv.save: columns")
-  local heads, lists, taken = {}, {}, {}
+  local heads, lists, taken, is_named = {}, {}, {}, false
   for k, column in ipairs(columns) do
     if type(column) ~= "table" or getmetatable(column) or type(column[1]) ~= "string" or column[1] == "" then
       is.fail("cq.csv.save: column %d must be { \"name\", a tensor or a list of numbers }, got %s", k,
         text.describe(column))
     end
     local name = name_of(column[1])
-    if taken[name] or name:find "^%s*#" or name:find "[\r\n]" then
-      is.fail("cq.csv.save: column %d is called %s, %s", k, text.describe(name), taken[name] and "as another one"
-        or "which must be one line that does not begin with #")
+    if taken[name] or name == "" or name:find "^%s*#" or name:find "[\r\n%z]" then
+      is.fail("cq.csv.save: column %d is called %s, %s", k, text.describe(column[1]), taken[name] and "as another one"
+        or name == "" and "which is a unit without a name" or "which must be one line that does not begin with #")
     end
-    taken[name] = true
+    taken[name], is_named = true, is_named or not number_of(name)
     local values = T.as_tensor(column[2], "cq.csv.save: column " .. column[1])
     if values.rank ~= 1 or k > 1 and values.count ~= #lists[1] then
       is.fail("cq.csv.save: column %s must be a vector%s, got a tensor {%s}", column[1], k > 1
         and (" of %d numbers as %s"):format(#lists[1], heads[1]) or "", table.concat(values:shape(), ", "))
     end
+    if values.count == 0 then is.fail("cq.csv.save: column %s has no numbers", column[1]) end
     heads[k], lists[k] = table_of.cell(column[1]), values:totable()
     for _, x in ipairs(lists[k]) do
       if x - x ~= 0 and (x == x or not gaps) then
@@ -369,6 +370,10 @@ local function checked(columns, gaps)
           .. "empty cell")
       end
     end
+  end
+  if not is_named then
+    is.fail("cq.csv.save: columns are called %s, which cq.csv would read as numbers; one name must be none",
+      table.concat(heads, ", "))
   end
   return heads, lists
 end
@@ -389,8 +394,9 @@ end
 local csv = { class = meta }
 
 ---Writes columns of numbers, with all of their digits: cq.csv reads the same numbers. The file is written beside its
----place and renamed, so that there is never half of one. Errors: columns of different lengths, two of one name, numbers
----that are infinite, or nan without gaps = true; a path that cannot be written.
+---place and renamed, so that there is never half of one. Errors: columns that are empty or of different lengths, two of
+---one name, names that are all numbers; numbers that are infinite, or nan without gaps = true; a path that cannot be
+---written.
 ---
 ---  local times = cq.arange(0, 1, 0.25)
 ---  cq.csv.save("/tmp/wave.csv", { { "time [s]", times }, { "height", times:sin() } })

@@ -31,7 +31,8 @@ end
 ---@param text string
 ---@return string
 function csv.cell(text)
-  return text:find '[,;"\n\r]' and '"' .. text:gsub('"', '""') .. '"' or text
+  local needs = text:find '[,;"%c]' or text:find "^%s" or text:find "%s$"
+  return needs and '"' .. text:gsub('"', '""') .. '"' or text
 end
 
 ---The rows of a text whose head is the given columns, each as a table with these names. Errors, with the file's name
