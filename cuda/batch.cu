@@ -393,8 +393,8 @@ static cq_status load_slots(cq_device *d, const cq_values *values, cq_memory **w
   return status;
 }
 
-// Uploads the globals of all scenes in the device's precision: gravity, minus the share of velocities that damping takes
-// in an engine step, friction of walls, velocities of walls.
+// Uploads the globals of all scenes in the device's precision: gravity, minus the share of velocities that damping
+// takes in an engine step, friction of walls, velocities of walls.
 static cq_status load_globals(cq_device *d, const cq_values *values) {
   const cq_model *m = d->model;
   const int64_t count = cq_global_count(d);

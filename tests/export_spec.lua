@@ -154,6 +154,24 @@ describe("state:save", function()
     assert.near(state:gather(nil, "cauchy"):get(3, 1, 2), data.cauchy_xy:get(3), 1e-7)
   end)
 
+  it("has groups of one's own, as marks of particles and by their motion", function()
+    local body = cq.Robot { shape = cq.Shape.box { size = { 0.2, 0.1 }, count = { 8, 4 } },
+      material = cq.Material.neo_hookean { young = 10, poisson = 0.3 },
+      groups = { ["far tip"] = function(x) return x > 0.15 end, root = function(x) return x < 0.05 end } }
+    local world = cq.World { cells = { 16, 16 }, dx = 1 / 16, dt = 1e-2, substeps = 4, gravity = { 0, -1 },
+      body:at { 0.4, 0.4 } }
+    local roll = world:rollout { steps = 3 }
+    local data = cq.csv(roll.state:save(folder .. "/marked.csv"))
+    assert.same({ 8, 8 }, { data.group_far_tip:sum():item(), data.group_root:sum():item() })
+    assert.is_true((data.group_far_tip * (data.x - 0.55)):min():item() >= 0)
+    assert.is_truthy(process.read(roll.state:save(folder .. "/marked.ply", { fields = { "group_far_tip" } }))
+      :find("property int group_far_tip", 1, true))
+    local motion = cq.csv(roll:export { path = folder .. "/motion.csv" })
+    assert.near(roll.state:center("far tip")[2]:item(), motion["far tip y"]:get(-1), 1e-6)
+    says(sentence(function() roll.state:save(folder .. "/no.csv", { fields = { "group_tip" } }) end),
+      'fields has no "group_tip"', "group_far_tip, group_root")
+  end)
+
   it("leaves the cells of a CSV empty where a material has no such constant", function()
     local function box(material, at)
       local shape = cq.Shape.box { size = { 0.1, 0.1 }, spacing = 0.05 }

@@ -6,7 +6,7 @@ local blind = require "tests.blind"
 local costs = require "tests.costs"
 local derivative = require "tests.derivative"
 local engine_policy = require "tests.engine_policy"
-local message = require "cq.base.message"
+local messages = require "cq.base.message"
 local spread = require "tests.spread"
 local scene = require "tests.scene"
 local sentence = require("tests.sentence").of
@@ -542,10 +542,10 @@ describe("a rollout", function()
       assert.near(-steps * dt * expected, slope, 0.02 * steps * dt)
     end
     local said = {}
-    local own = message.note
-    function message.note(format, ...) said[#said + 1] = format:format(...) end
+    local own = messages.note
+    function messages.note(format, ...) said[#said + 1] = format:format(...) end
     cq.World { cells = { 16, 8 }, dx = 0.1, dt = 1e-2, substeps = 10000, damping = 0.0211, block:at { 0.3, 0.3 } }
-    message.note = own
+    messages.note = own
     assert.is_truthy(table.concat(said):find("damping = 0.0211 takes 2e-08 of a velocity in an engine step", 1, true))
   end)
 end)

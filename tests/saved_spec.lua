@@ -322,7 +322,8 @@ print("rate", rate)
     local copied = process.cqlua { folder .. "/made/script.lua", "--out", folder .. "/again" }
     says(copied.out, "rate\t0.001")
     process.write(far, "return 0.001")
-    local changed = process.cqlua { folder .. "/script.lua", "--out", folder .. "/made", "--resume", "--iterations", "3" }
+    local changed = process.cqlua { folder .. "/script.lua", "--out", folder .. "/made", "--resume",
+      "--iterations", "3" }
     says(changed.err, "far.lua was changed since iteration 2 of the run", [[line 1 was "return 1e-3" and is "return 0.001"]])
     for _, text in ipairs { "return = 1", "error 'no rate'", "return nil, 1, 2" } do
       process.write(folder .. "/a.lua", text)

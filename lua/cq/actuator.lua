@@ -175,9 +175,10 @@ local muscle = is.define("cq.Actuator.muscle", {
   groups = groups(), axis = axis, direction = direction, isotropic = is.boolean { optional = true },
   pulses = is.boolean { default = false }, max = max,
 })
----Fibres, or a material that acts alike in all directions. They only contract: the signals -1 to 1 give stresses from 0
----to max, so that a controller that gives 0 pulls with half of max; a rollout without one leaves them slack. With pulses = true a signal acts as in 4D topology optimization (eq. 7): it adds a stress -u max F S F^T, S =
----I for an isotropic muscle, so that a positive signal expands the material and a negative one contracts it.
+---Fibres, or a material that acts alike in all directions. They only contract: the signals -1 to 1 give stresses
+---from 0 to max, so that a controller that gives 0 pulls with half of max; a rollout without one leaves them slack.
+---With pulses = true a signal acts as in 4D topology optimization (eq. 7): it adds a stress -u max F S F^T, S = I
+---for an isotropic muscle, so that a positive signal expands the material and a negative one contracts it.
 ---Errors: none or several of axis, direction and isotropic.
 ---@param fields cq.Actuator.muscle.def
 ---@return cq.Actuator

@@ -145,8 +145,8 @@ end
 -- Is this a module of Lua itself or of the library, and not one of the user's?
 local function is_own(name) return name:match "^cq$" or name:match "^cq%." or name == "_G" end
 
--- The Lua files that the script has loaded with require, dofile or loadfile, without those of the library: { path, bytes
--- } by the names of their copies in a run's folder.
+-- The Lua files that the script has loaded with require, dofile or loadfile, without those of the library, as tables of
+-- path and bytes by the names of their copies in a run's folder.
 local function loaded()
   local out = tables.merged(files)
   for name in pairs(package.loaded) do

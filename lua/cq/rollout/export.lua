@@ -55,14 +55,14 @@ end
 
 -- ---- over time ------------------------------------------------------------------------------------------------------
 
--- A list { name, which } of the bodies whose centre and velocity an export of a table has: each robot, and its groups
--- if it has several.
+-- A list { name, which } of the bodies whose centre and velocity an export of a table has: each robot, its groups by
+-- shapes if it has several, and its other groups.
 local function followed(world)
   local list = {}
   for k, robot in ipairs(world.robots) do
     local front = #world.robots > 1 and (robot.name or ("robot %d"):format(k)) or "body"
     list[#list + 1] = { name = front, which = robot }
-    for _, name in ipairs(#robot.groups > 1 and robot.groups or {}) do
+    for _, name in ipairs(#robot.groups > 1 and robot.group_names or frame.own_groups(robot)) do
       list[#list + 1] = { name = #world.robots > 1 and front .. " " .. name or name, which = robot:group(name) }
     end
   end

@@ -32,7 +32,8 @@ local field_names = tables.names(units)
 ---@class state.save.def
 ---@field as? "particles"|"surface"   what a format holds that has both; particles unless given
 ---@field fields? string[]      of particles: any cq.Quantity, a constant as "young", "density", "mass", "volume", "group" and
----  "body"; velocity, deformation, cauchy, von_mises, young and group unless given
+---  "body", and "group_NAME", 1 in a group of `groups` of cq.Robot; velocity, deformation, cauchy, von_mises, young,
+---  group and those of groups unless given
 ---@field precision? "float32"|"float64"   of the numbers in binary files
 ---@field scene? integer        of a batch, from 1
 ---@field units? export.units.def   words for the units in the heads of CSV files, as { length = "mm", time = "s", mass = "kg" }
@@ -108,15 +109,68 @@ local function bodies_of(state)
   return { name = "body", integer = true, values = out, names = names }
 end
 
+---The groups of a robot that its shapes do not give: those of `groups` of cq.Robot.
+---@param robot cq.Robot
+---@return string[]
+function frame.own_groups(robot)
+  local of_shapes, out = {}, {}
+  for _, name in ipairs(robot.groups) do of_shapes[name] = true end
+  for _, name in ipairs(robot.group_names) do
+    if not of_shapes[name] then out[#out + 1] = name end
+  end
+  return out
+end
+
+-- The name of the field for a group: with _ for all but letters and digits, which PLY and Python could not read.
+local function field_of_group(name) return "group_" .. name:gsub("[^%w_]", "_") end
+
+-- The field "group_NAME" of a file: 1 for the particles of a group, of each robot that has one of this name, 0 for the
+-- others; nil: no robot has it.
+local function membership(state, field_name)
+  local out, is_there = T.zeros { state.world.particle_count }, false
+  for _, robot in ipairs(state.world.robots) do
+    for _, name in ipairs(robot.group_names) do
+      local has = field_of_group(name) == field_name
+      is_there = is_there or has
+      for _, p in ipairs(has and robot:group(name):particles() or {}) do out:set(1, robot.first + p) end
+    end
+  end
+  return is_there and { name = field_name, integer = true, values = out } or nil
+end
+
+-- The fields of the groups that no shape gives, each name once.
+local function fields_of_groups(world)
+  local out, taken = {}, {}
+  for _, robot in ipairs(world.robots) do
+    for _, group in ipairs(frame.own_groups(robot)) do
+      local name = field_of_group(group)
+      if not taken[name] then out[#out + 1] = name end
+      taken[name] = true
+    end
+  end
+  return out
+end
+
+-- A list of the elements of two lists.
+local function joined(first, second)
+  local out = {}
+  for _, value in ipairs(first) do out[#out + 1] = value end
+  for _, value in ipairs(second) do out[#out + 1] = value end
+  return out
+end
+
 local integers = { group = groups_of, body = bodies_of }
 
 -- One field of a state for a file, by its name: { name, values {n, ...}, unit }. nil for a constant that no material
 -- has. asked: the user named it. Errors: an unknown name; a constant that no material has, if asked.
 local function field_of(state, name, scene, asked)
   if integers[name] then return integers[name](state) end
+  local members = membership(state, name)
+  if members then return members end
   if not units[name] then
-    is.fail("state:save: fields has no %s%s; particles have %s", text.describe(name), text.suggestion(name, field_names),
-      table.concat(field_names, ", "))
+    local known = joined(field_names, fields_of_groups(state.world))
+    is.fail("state:save: fields has no %s%s; particles have %s", text.describe(name), text.suggestion(name, known),
+      table.concat(known, ", "))
   end
   local info = readout.quantity(name)
   local values
@@ -139,7 +193,7 @@ function frame.particles(state, def)
   local scene = def.scene or 1
   local out = { time = state.time, dim = state.world.dim, precision = def.precision, units = def.units, fields = {},
     notes = {}, points = of_scene(state, state:positions(), scene, 1) }
-  for _, name in ipairs(def.fields or DEFAULT) do
+  for _, name in ipairs(def.fields or joined(DEFAULT, fields_of_groups(state.world))) do
     local one = field_of(state, name, scene, def.fields ~= nil)
     out.fields[#out.fields + 1] = one
     for k, word in ipairs(one and one.names or {}) do
