@@ -226,11 +226,12 @@ end)
 describe("rollout:export", function()
   it("writes a file for each state and a list of them", function()
     local roll = rolled(2)
-    os.execute(("mkdir -p %s/all; touch %s/all/00009.vtp %s/all/notes.vtp"):format(folder, folder, folder))
+    -- frames of an earlier export, which was longer, and files of one's own
+    os.execute(("mkdir -p %s/all; cd %s/all; touch 00004.vtp 00005.vtp 00099.vtp notes.vtp"):format(folder, folder))
     assert.equal(folder .. "/all.pvd", roll:export { path = folder .. "/all.vtp", interval = 2 })
     local names = host.entries(folder .. "/all")
     table.sort(names)
-    assert.same({ "00000.vtp", "00001.vtp", "00002.vtp", "00003.vtp", "notes.vtp" }, names)
+    assert.same({ "00000.vtp", "00001.vtp", "00002.vtp", "00003.vtp", "00099.vtp", "notes.vtp" }, names)
     local list = process.read(folder .. "/all.pvd")
     local times = {}
     for time, path in list:gmatch '<DataSet timestep="(%S+)" part="0" file="([^"]+)"/>' do

@@ -90,12 +90,11 @@ function export.write(what, path, content)
   if not place.is_left_out() then atomic_file.write(path, content, { what = what }) end
 end
 
--- Removes the numbered files of an earlier export that had more frames than `count`.
+-- Removes the files of an earlier series that had more frames than `count`: those that go on with its numbers, without
+-- a gap. Others are the user's own.
 local function remove_others(folder, ending, count)
-  for _, name in ipairs(host.entries(folder) or {}) do
-    local number = name:match("^(%d+)%." .. ending .. "$")
-    if number and #number == 5 and tonumber(number) >= count then os.remove(folder .. "/" .. name) end
-  end
+  local number = count
+  while os.remove(("%s/%05d.%s"):format(folder, number, ending)) do number = number + 1 end
 end
 
 ---A series of files, 00000.EXT and so on, in the folder named by the path without its ending. Closing it removes files
