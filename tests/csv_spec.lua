@@ -268,6 +268,33 @@ describe("what a rollout recorded", function()
     assert.near(1, (value(10 + h) - value(10 - h)) / (2 * h) / gradient:item(), 1e-5)
   end)
 
+  it("has the slope as the gradient of times, at a recorded time that after it, at the last that before it", function()
+    local function loss(offset)
+      local record = world:rollout { steps = 12, batch = 2, damping = cq.tensor { 0, 3 }, record = function(state)
+        return state:center(robot)
+      end }.record
+      return (record:at(cq.tensor { 2.3 * dt, 11.9 * dt } + offset) * cq.tensor { 1, 2 }):square():sum()
+    end
+    local _, gradient = cq.value_and_grad(loss)(cq.param(0))
+    local h = 1e-2 * dt
+    assert.near(1, (loss(h) - loss(-h)):item() / (2 * h) / gradient:item(), 1e-5)
+    assert.is_true(math.abs(gradient:item()) > 1e-6)
+
+    local record = rolled().record
+    local function slopes(times)
+      local found
+      _, found = cq.value_and_grad(function(p) return record:at(p):slice(2, 2, 2):sum() end)(cq.param(times))
+      return found
+    end
+    local found = slopes { 3 * dt, 12 * dt }
+    assert.near((record:get(4, 2) - record:get(3, 2)) / dt, found:get(1), 1e-12)
+    assert.near((record:get(12, 2) - record:get(11, 2)) / dt, found:get(2), 1e-12)
+    assert.equal(0, slopes({ 12 * dt }):get(1) - found:get(2))
+    local one = world:rollout { steps = 1, record = function(state) return state:center(robot) end }.record
+    local _, still = cq.value_and_grad(function(p) return (one:at(p) + p):sum() end)(cq.param { dt })
+    assert.same({ 2 }, still:totable())           -- of p alone
+  end)
+
   it("is not told outside of its times", function()
     local record = rolled().record
     says(sentence(record.at, record, { 0.5 * dt }), "lies outside of what was recorded")

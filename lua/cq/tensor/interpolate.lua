@@ -2,6 +2,7 @@
 local schema = require "cq.base.schema"
 local class = require "cq.tensor.class"
 local make = require "cq.tensor.make"
+local tape = require "cq.tensor.tape"
 
 local Tensor = class.methods
 local fail = schema.fail
@@ -27,7 +28,9 @@ local function rows_of(times, period, count)
 end
 
 ---What a rollout recorded, at times of one's own, as those of a measurement: linear between control steps, with the
----gradient of that. Of roll.record and roll.running; the first row of these is the state after the first control step.
+---gradient of that. Times may depend on parameters, such as an unknown offset between two clocks: their gradient is the
+---slope of the interval, at the end of a control step that of the interval after it, at the last one of the one before.
+---Of roll.record and roll.running; the first row of these is the state after the first control step.
 ---Errors: a tensor that no rollout recorded, a time before the first control step's end or after the last.
 ---
 ---  local robot = cq.Robot { shape = cq.Shape.box { size = { 0.2, 0.2 }, spacing = 0.02 },
@@ -46,11 +49,21 @@ function Tensor:at(times)
   end
   local wanted = make.as_tensor(times, "record:at: times")
   if wanted.rank ~= 1 then fail("record:at: times must be a list, got a tensor of rank %d", wanted.rank) end
-  local before, after, share = rows_of(wanted:totable(), period, self.dims[1])
+  local count = self.dims[1]
+  local before, after, share = rows_of(wanted:totable(), period, count)
   local sizes = { #share }
   for d = 2, self.rank do sizes[d] = 1 end
   local first = self:gather(before, 1)
-  return first + make.tensor(share):reshape(sizes) * (self:gather(after, 1) - first)
+  local out = first + make.tensor(share):reshape(sizes) * (self:gather(after, 1) - first)
+  if not tape.wants(wanted) then return out end
+  -- no row follows the last time: its slope is that of the interval before it
+  for k, row in ipairs(before) do
+    before[k], after[k] = math.max(1, math.min(row, count - 1)), math.min(row + 1, count)
+  end
+  local rows = self:detach()
+  local slope = (rows:gather(after, 1) - rows:gather(before, 1)) / period
+  -- adds zero, with the slope as the gradient of the times
+  return out + (wanted - wanted:detach()):reshape(sizes) * slope
 end
 
 return Tensor
