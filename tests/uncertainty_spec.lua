@@ -118,6 +118,18 @@ describe("cq.uncertainty", function()
     assert(tostring(derived):find("9 residuals with noise 0.2; reduced chi-square", 1, true), tostring(derived))
   end)
 
+  it("gives those of numbers that do not depend on every parameter", function()
+    local found = cq.uncertainty(line, start(), { noise = 0.2 })
+    local a = of_a_line(0.2)
+    local derived = found:propagate(function(p) return { twice = 2 * p.a } end)
+    near(2 * a, derived.deviation.twice:item(), 1e-9)
+    derived = found:propagate(function(p) return { twice = 2 * p.a, fixed = 3 } end)
+    near(2 * a, derived.deviation.twice:item(), 1e-9)
+    assert.equal(0, derived.deviation.fixed:item())
+    fails("uncertainty:propagate: f must give a table of named numbers", found.propagate, found,
+      function(p) return p.a end)
+  end)
+
   it("tells which parameters are hardly told apart", function()
     local found = cq.uncertainty(function(p) return p.a + p.b * (1 + 1e-3 * t) - heights end, start(), { noise = 1 })
     assert(tostring(found):find("a and b are hardly told apart: their correlation is -1.0000", 1, true), tostring(found))

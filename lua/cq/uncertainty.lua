@@ -16,6 +16,7 @@ local method = require "cq.base.method"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local class = require "cq.tensor.class"
+local gradient = require "cq.tensor.gradient"
 local symmetric = require "cq.tensor.symmetric"
 
 ---@class cq.Uncertainty
@@ -267,18 +268,26 @@ local function make(params, numbers, covariance)
   return setmetatable(self, Uncertainty)
 end
 
+-- A plan of gradient.passes: a backward pass for each number alone.
+local function each_alone(_, names)
+  local out = {}
+  for k, name in ipairs(names) do out[k] = { [name] = 1 } end
+  return out
+end
+
 ---The uncertainty of numbers that follow from the parameters, as young = 15 * p.young where the factor of a guess was
----found: to first order, their covariance is G C G^T, with their gradients G and the covariance C of the parameters.
+---found: to first order, their covariance is G C G^T, with their gradients G and the covariance C of the parameters. A
+---number need not depend on all parameters.
 ---@param f fun(p: any): table<string, cq.Tensor>     named numbers, tensors of one element each
 ---@return cq.Uncertainty
 function Uncertainty:propagate(f)
   is.argument("uncertainty:propagate", "f", is.callable(), f)
-  local values, grads = T.values_and_grads(f)(self.params)
+  local values, grads = gradient.passes("uncertainty:propagate", f, each_alone)(self.params)
   local rows, numbers, derived, n = {}, {}, {}, #self.names
-  for _, name in ipairs(T.leaves.sorted_keys(values)) do
+  for i, name in ipairs(T.leaves.sorted_keys(values)) do
     derived[name] = T.tensor(values[name])
-    numbers[#numbers + 1] = { name = tostring(name), tensor = derived[name], at = 0 }
-    local found, row = T.leaves.pair(self.params, grads[name]), {}
+    numbers[i] = { name = tostring(name), tensor = derived[name], at = 0 }
+    local found, row = T.leaves.pair(self.params, grads[i]), {}
     for k, number in ipairs(self.numbers) do row[k] = found[number.tensor].pointer[number.at] end
     rows[#rows + 1] = T.tensor(row):reshape { 1, n }
   end
