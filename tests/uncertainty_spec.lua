@@ -130,6 +130,25 @@ describe("cq.uncertainty", function()
       function(p) return p.a end)
   end)
 
+  it("tells parameters that are at a bound", function()
+    local function line_of(p) return p.a + p.b * t - heights end
+    local found = cq.uncertainty(line_of, { a = T.param(1.2, { min = 1 }), b = T.param(0.1, { max = 0.1 }) })
+    assert.same({ "b" }, found.at_bound)
+    local words = "b is at its bound: the deviations do not hold there; widen the bound, or take b out"
+    assert(tostring(found):find(words, 1, true), tostring(found))
+    local derived = found:propagate(function(p) return { twice = 2 * p.b } end)
+    assert(tostring(derived):find(words, 1, true), tostring(derived))
+    -- an interior point method ends next to a bound
+    found = cq.uncertainty(line_of, { a = T.param(1.2, { min = 1.2 - 1e-8 }), b = T.param(0.1, { max = 0.1 }) })
+    assert(tostring(found):find("a and b are at their bounds: the deviations do not hold there; widen", 1, true))
+    found = cq.uncertainty(line_of, { a = T.param(1.2, { min = 1 }), b = T.param(0.1) })
+    assert.same({}, found.at_bound)
+    assert.is_nil(tostring(found):find("bound", 1, true))
+    local many = cq.uncertainty(function(p) return p.x - T.arange(1, 12) end,
+      { x = T.param(T.ones { 12 }, { min = 1 }) }, { noise = 1 })
+    assert(tostring(many):find("x[6], x[7] and 5 more are at their bounds", 1, true), tostring(many))
+  end)
+
   it("tells which parameters are hardly told apart", function()
     local found = cq.uncertainty(function(p) return p.a + p.b * (1 + 1e-3 * t) - heights end, start(), { noise = 1 })
     assert(tostring(found):find("a and b are hardly told apart: their correlation is -1.0000", 1, true), tostring(found))

@@ -29,16 +29,30 @@ local symmetric = require "cq.tensor.symmetric"
 ---@field chi_square number?         reduced: the sum of (r / noise)^2 over residuals less parameters, 1 where noise explains the residuals; nil where the noise was found in these
 ---@field is_found boolean           was the noise found in the residuals?
 ---@field measurements integer       residuals
+---@field at_bound string[]           names of parameters at a bound, where deviations do not hold; empty for none
 local Uncertainty = { __name = "cq.Uncertainty" }
 Uncertainty.__index = Uncertainty
 
 local INDISTINCT = 0.99             -- a correlation of two parameters that is told
+local AT_BOUND = 0.01               -- a parameter this near to a bound, in its deviations, is at the bound
+local NAMED = 8                     -- of many parameters at bounds so many are named
 local SINGULAR = 1e-13              -- least eigenvalue of J^T J with columns of length 1, for each parameter
 
 -- An estimate as text, "value +- deviation".
 local function format(value, deviation) return ("%.6g +- %.2g"):format(value, deviation) end
 
--- The estimates with their deviations, a line each, then pairs of parameters that are hardly told apart, and the noise.
+-- A sentence on the parameters at bounds.
+local function bound_text(names)
+  local words = { unpack(names, 1, NAMED) }
+  if #names > NAMED then words[NAMED] = ("%d more"):format(#names - NAMED + 1) end
+  local one = #names == 1
+  return ("%s %s: the deviations do not hold there; widen the %s, or take %s out of the parameters"):format(
+    text.join(words), one and "is at its bound" or "are at their bounds", one and "bound" or "bounds",
+    one and names[1] or "them")
+end
+
+-- The estimates with their deviations, a line each, then pairs of parameters that are hardly told apart, parameters at
+-- bounds, and the noise.
 function Uncertainty:__tostring()
   local out, width, n = {}, 0, #self.names
   for _, name in ipairs(self.names) do width = math.max(width, #name) end
@@ -54,6 +68,7 @@ function Uncertainty:__tostring()
       end
     end
   end
+  if #self.at_bound > 0 then out[#out + 1] = bound_text(self.at_bound) end
   out[#out + 1] = ("one standard deviation, by %s with %s%s"):format(text.count(self.measurements, "residual"),
     class.is_tensor(self.noise) and "noise of their own" or ("noise %.3g"):format(self.noise),
     self.chi_square and ("; reduced chi-square %.2f"):format(self.chi_square)
@@ -248,6 +263,19 @@ local function inverse(columns, names)
   return out
 end
 
+-- The names of an estimate's numbers that are at a bound.
+local function names_at_bounds(self, numbers)
+  local out = {}
+  for i, number in ipairs(numbers) do
+    local bounds, x = number.tensor.bounds or {}, self.values[i]
+    local near = AT_BOUND * math.sqrt(self.covariance:get(i, i))
+    if bounds.min and x - bounds.min <= near or bounds.max and bounds.max - x <= near then
+      out[#out + 1] = number.name
+    end
+  end
+  return out
+end
+
 -- A cq.Uncertainty from the covariance {n, n} of an estimate's numbers: names, values, deviations in the shape of the
 -- parameters, correlations.
 local function make(params, numbers, covariance)
@@ -265,6 +293,7 @@ local function make(params, numbers, covariance)
     end
   end
   self.deviation = T.leaves.map(params, function(t) return deviations[t] end)
+  self.at_bound = names_at_bounds(self, numbers)
   return setmetatable(self, Uncertainty)
 end
 
@@ -295,7 +324,7 @@ function Uncertainty:propagate(f)
   local out = make(derived, numbers, g:matmul(self.covariance):matmul(g:transpose()))
   out.params, out.numbers = derived, numbers
   out.noise, out.chi_square, out.measurements = self.noise, self.chi_square, self.measurements
-  out.is_found = self.is_found
+  out.is_found, out.at_bound = self.is_found, self.at_bound
   return out
 end
 
@@ -315,10 +344,11 @@ local options = is.define("cq.uncertainty", {
 
 ---Standard deviations and correlations of parameters that were found by least squares, caused by noise in the
 ---measurements. They hold if the noise is independent, the parameters are at the least sum of squares, none is at a
----bound, and the residuals are nearly linear over a few deviations. A reduced chi-square far above 1 says that the
----simulation cannot fit the measurements: the error of the estimate is then larger than its deviation. Errors:
----residuals that are not finite; fewer residuals than parameters, or as many where noise is not given; a parameter
----that the residuals do not depend on; parameters that they cannot tell apart.
+---bound, and the residuals are nearly linear over a few deviations. Parameters at a bound are printed, and listed in
+---at_bound. A reduced chi-square far above 1 says that the simulation cannot fit the measurements: the error of the
+---estimate is then larger than its deviation. Errors: residuals that are not finite; fewer residuals than parameters,
+---or as many where noise is not given; a parameter that the residuals do not depend on; parameters that they cannot
+---tell apart.
 ---@param residuals fun(p: any): cq.Tensor   simulated minus measured, of any shape
 ---@param params any                         as for cq.value_and_grad, at the estimate; unchanged
 ---@param opts? cq.uncertainty.def
