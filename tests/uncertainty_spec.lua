@@ -87,6 +87,20 @@ describe("cq.uncertainty", function()
     near(few.deviation.b:item(), cq.uncertainty(line, start(), { noise = rough }).deviation.b:item(), 1e-6)
   end)
 
+  it("leaves residuals of infinite noise out of the count", function()
+    local noise = T.concat { T.full({ 4 }, math.huge), T.full({ 5 }, 0.2) }
+    local few = cq.uncertainty(function(p) return line(p):gather { 5, 6, 7, 8, 9 } end, start(), { noise = 0.2 })
+    for _, method in ipairs { "differences", "adjoints" } do
+      local found = cq.uncertainty(line, start(), { noise = noise, method = method })
+      assert.equal(5, found.measurements)
+      near(few.chi_square, found.chi_square, 1e-9)
+      near(few.deviation.b:item(), found.deviation.b:item(), 1e-9)
+      assert(tostring(found):find("by 5 residuals with noise of their own", 1, true), tostring(found))
+    end
+    noise = T.concat { T.full({ 8 }, math.huge), T.ones { 1 } }
+    fails("got 1 residual for 2 parameters; measure more", cq.uncertainty, line, start(), { noise = noise })
+  end)
+
   it("takes all sets of parameters in one call", function()
     local p, calls = { k = T.param { 0.5, 0.8 }, inner = { T.param(2) }, note = "kept" }, 0
     local function decay(q, rows)

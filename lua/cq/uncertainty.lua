@@ -28,7 +28,7 @@ local symmetric = require "cq.tensor.symmetric"
 ---@field noise number|cq.Tensor     standard deviation of a measurement, as given or as found in the residuals
 ---@field chi_square number?         reduced: the sum of (r / noise)^2 over residuals less parameters, 1 where noise explains the residuals; nil where the noise was found in these
 ---@field is_found boolean           was the noise found in the residuals?
----@field measurements integer       residuals
+---@field measurements integer       residuals that count: those with finite noise
 ---@field at_bound string[]           names of parameters at a bound, where deviations do not hold; empty for none
 local Uncertainty = { __name = "cq.Uncertainty" }
 Uncertainty.__index = Uncertainty
@@ -207,10 +207,11 @@ end
 
 -- ---- covariance -----------------------------------------------------------------------------------------------------
 
--- Residuals and the columns of J, divided by the noise of each measurement; unchanged for nil. Errors: another number
--- of values than residuals; not above 0.
+-- Residuals and the columns of J, divided by the noise of each measurement, unchanged for nil; and the number of
+-- residuals that count, those of finite noise. Errors: another number of values than residuals; not above 0.
 local function weighted(noise, first, columns)
-  if noise == nil then return first, columns end
+  if noise == nil then return first, columns, first.count end
+  local count = first.count
   if class.is_tensor(noise) then
     if noise.count ~= 1 and noise.count ~= first.count then
       is.fail("cq.uncertainty: noise must be one number or one for each of the %s, got %s",
@@ -219,11 +220,12 @@ local function weighted(noise, first, columns)
     if not (noise:min():item() > 0) then
       is.fail("cq.uncertainty: noise must be above 0, got %s", text.number(noise:min():item()))
     end
-    noise = noise.count == 1 and noise:item() or noise:flatten()
+    noise = noise:flatten():expand { first.count }
+    count = noise:less(math.huge):sum():item()
   end
   local out = {}
   for k, column in ipairs(columns) do out[k] = column / noise end
-  return first / noise, out
+  return first / noise, out, count
 end
 
 -- The inverse {n, n} of J^T J. Columns are taken with length 1, so that units of parameters do not matter. Errors: a
@@ -335,7 +337,7 @@ local options = is.define("cq.uncertainty", {
 })
 
 ---@class cq.uncertainty.def
----@field noise? number|cq.Tensor   standard deviation of a measurement, in the unit of the residuals; a tensor as the residuals: of each. Unless given it is that which the residuals have at the estimate
+---@field noise? number|cq.Tensor   standard deviation of a measurement, in the unit of the residuals; a tensor as the residuals: of each, math.huge for one that does not count, such as a marker that was hidden. Unless given it is that which the residuals have at the estimate
 ---@field batch? boolean            residuals is called once, with tensors {rows, ...} in the place of the trainable ones {...}, and gives {rows, ...}: a rollout then has a scene for each row
 ---@field step? number              of forward differences, relative to each parameter, or to the root mean square of its tensor
 ---  where that is more; where all are 0 to the width of its bounds, or 1. Give a parameter of another size a factor, as
@@ -349,6 +351,10 @@ local options = is.define("cq.uncertainty", {
 ---estimate is then larger than its deviation. Errors: residuals that are not finite; fewer residuals than parameters,
 ---or as many where noise is not given; a parameter that the residuals do not depend on; parameters that they cannot
 ---tell apart.
+---
+---A residual that a mask makes 0 still counts as a measurement, and makes the deviations too small where noise is not
+---given. Leave it out of the residuals, as r:flatten():gather(seen) with a list of indices does, or give it infinite
+---noise.
 ---@param residuals fun(p: any): cq.Tensor   simulated minus measured, of any shape
 ---@param params any                         as for cq.value_and_grad, at the estimate; unchanged
 ---@param opts? cq.uncertainty.def
@@ -368,16 +374,17 @@ local function uncertainty(_, residuals, params, opts)
   elseif def.batch then first, columns = in_a_batch(residuals, p, list, numbers, def.step)
   else first, columns = by_differences(residuals, p, numbers, def.step) end
   first = first:flatten()
-  local free = first.count - #numbers
+  local count
+  first, columns, count = weighted(def.noise, first, columns)
+  local free = count - #numbers
   if free < 0 or free == 0 and not def.noise then
-    is.fail("cq.uncertainty: got %s for %s; %s", text.count(first.count, "residual"),
+    is.fail("cq.uncertainty: got %s for %s; %s", text.count(count, "residual"),
       text.count(#numbers, "parameter"), free == 0 and "give noise, which they leave none of" or "measure more")
   end
-  first, columns = weighted(def.noise, first, columns)
   local square, covariance = first:square():sum():item() / free, inverse(columns, names)
   local self = make(p, numbers, def.noise and covariance or covariance * square)
   self.noise, self.chi_square = def.noise or math.sqrt(square), def.noise and free > 0 and square or nil
-  self.measurements, self.params, self.numbers, self.is_found = first.count, p, numbers, def.noise == nil
+  self.measurements, self.params, self.numbers, self.is_found = count, p, numbers, def.noise == nil
   return self
 end
 
