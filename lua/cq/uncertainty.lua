@@ -76,6 +76,16 @@ function Uncertainty:__tostring()
   return table.concat(out, "\n")
 end
 
+-- The fields that cq.save writes.
+function Uncertainty:__saved()
+  local out = {}
+  for _, name in ipairs { "names", "values", "deviation", "covariance", "correlation", "noise", "chi_square",
+    "measurements", "is_found", "at_bound" } do
+    out[name] = self[name]
+  end
+  return out
+end
+
 -- ---- numbers of parameters ------------------------------------------------------------------------------------------
 
 -- A list of every number of the parameters: { name, tensor, at }, at: the element from 0. list: of leaves.

@@ -103,6 +103,13 @@ function Writer:bounds(t)
   self:number(t.bounds.max or math.huge)
 end
 
+-- An object that files know, one whose class has __saved, as the table that it is saved as; any other value unchanged.
+local function plain_of(value)
+  local meta = type(value) == "table" and getmetatable(value)
+  local saved = type(meta) == "table" and meta.__saved
+  return saved and saved(value) or value
+end
+
 -- Appends any value: a byte for its kind, then its contents; self.small: tensors in float32. path: its name, for
 -- errors. Errors: a value that a file cannot hold.
 function Writer:value(value, path)
@@ -117,6 +124,7 @@ function Writer:value(value, path)
     if value.trainable then self:bounds(value) end
     return self:tensor(value)
   end
+  value = plain_of(value)
   local kind = type(value)
   if not kinds[kind] or kind == "table" and getmetatable(value) then
     fail("cq.save: %s must be a tensor, a number, a string, true, false, or a table of these, got %s", path,
@@ -154,8 +162,8 @@ local function save_npy(path, value, precision)
 end
 
 ---Writes a table of tensors, params (with their bounds), numbers, strings, booleans and tables of these; or, where the
----path ends in .npy, one tensor for NumPy. The file is replaced whole, or left as it was: on a full disk, say. Of the
----ranks under MPI only the first writes.
+---path ends in .npy, one tensor for NumPy. A cq.Uncertainty is written as a table of its fields. The file is replaced
+---whole, or left as it was: on a full disk, say. Of the ranks under MPI only the first writes.
 ---@param path string     of the file
 ---@param value table|cq.Tensor     of named or numbered entries
 ---@param precision? "float64"|"float32"   float32: tensors in half of the bytes, rounded; float64 unless given
@@ -164,6 +172,7 @@ function file.save(path, value, precision)
   precision = schema.argument("cq.save", "precision", precision_kind, precision)
   if option.program.follows then return end
   if path:find "%.npy$" then return save_npy(path, value, precision) end
+  value = plain_of(value)
   if type(value) ~= "table" or getmetatable(value) then
     fail("cq.save: needs a table, got %s; put a tensor into one, or write it as .npy", schema.describe(value))
   end
