@@ -1,4 +1,5 @@
--- study_change: a study whose script, modules or options are changed while it runs, or between two commands.
+-- study_change: a study whose script, modules or options are changed while it runs, or between two commands; what it
+-- tells of options and results that it does not take.
 local host = require "cq.host"
 local json = require "cq.base.json"
 local process = require "tests.process"
@@ -39,6 +40,28 @@ describe("a study with replicates that fail", function()
     local many = fine(study("run", "--force-new", "--to", "9"))
     has(many, "point 7 is left out: 1 of 3 replicates failed\nand 2 more\n")
     assert.is_nil(many:find("point 8", 1, true), many)
+  end)
+end)
+
+describe("what run returns", function()
+  it("is kept by names with dots where it is in tables, and told once where it cannot be kept", function()
+    script [[return cq.Study { name = "a", grid = { x = { 1, 2 } }, run = function(p)
+      return { loss = p.x, said = "text", fine = true, field = cq.ones { 2, 2 },
+        deviation = { young = cq.tensor(3 * p.x), inner = { path = cq.tensor { 4, 5 }, word = "text" } } }
+    end }]]
+    local result = study("run", "--quiet")
+    fine(result)
+    local words = "run returned deviation.inner.word (a string), field (a cq.Tensor), fine (a boolean) and said (a string), "
+      .. "which a study does not keep: it keeps numbers, lists of numbers, and named tables of these\n"
+    assert.equal("cqlua: warning: " .. words, result.err)
+    has(fine(study "export"), "loss,deviation.young,")
+    has(fine(study "export"), "1,1,1,done,1,1,3,")
+    has(fine(study("export", "--curves")), "2,deviation.inner.path,2,5\n")
+    script [[local t = { loss = 1 }
+      t.inner = { t }
+      t.own = t
+      return cq.Study { name = "a", grid = { x = { 1 } }, run = function() return t end }]]
+    fine(study("run", "--force-new"))
   end)
 end)
 

@@ -165,8 +165,9 @@ end
 ---@class cq.Study.def
 ---@field name string                    letters, digits, - _ and .
 ---@field run fun(point: table, trial: cq.Trial): table|number   what each trial does: it returns a table with a number
----  for each objective, and whatever else shall be kept: numbers, and curves as lists of numbers. With one objective
----  its number alone will do
+---  for each objective, and whatever else shall be kept: numbers, curves as lists of numbers, and tables of these,
+---  whose names get a dot, as deviation.young. What cannot be kept is told. With one objective its number alone will
+---  do
 ---@field space? table<string, cq.Parameter>      parameters of cq.Space by name; or grid
 ---@field grid? table<string, any[]|cq.Tensor>    values by name, of which every combination is tried; or space
 ---@field trials? integer                points that the sampler draws; of a grid it is known

@@ -239,6 +239,9 @@ function hear.failed(self, child, rest)
   finish(self, child, { state = "failed", problem = json.decode(rest).problem })
 end
 
+-- Message "told": a warning for the user; the same one of several trials is printed once.
+function hear.told(_, _, rest) message.warn("%s", json.decode(rest).sentence) end
+
 -- Message "refused": the child runs no trial, for a reason. The trial waits again, and no other one is begun.
 function hear.refused(self, child, rest)
   local claimed = child.claimed

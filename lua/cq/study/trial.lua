@@ -7,6 +7,7 @@
 --   pruned                       the pruner has ended it
 --   failed JSON                  { problem = the sentence }
 --   refused JSON                 { problem = the sentence }: no trial of this script can be run, and this one was not
+--   told JSON                    { sentence = a warning for the user }, of a trial that is done
 --   ended JOB CODE SIGNAL        the process of its own that a trial had, the child's job of this count, has ended so
 --   last                         this process takes no other trial after this one
 local atomic_file = require "cq.base.atomic_file"
@@ -16,6 +17,7 @@ local host = require "cq.host"
 local is = require "cq.base.schema"
 local access = require "cq.study.access"
 local script = require "cq.base.script"
+local message = require "cq.base.message"
 local option = require "cq.option"
 local place = require "cq.base.place"
 local process = require "cq.study.process"
@@ -121,8 +123,40 @@ local function found_words(returned, numbers, name)
     .. table.concat(names, ", ") .. text.suggestion(name, names)
 end
 
--- The table of numbers by name that run returned; a single number is the first objective. Lists are stored as curves by
--- keep(name, step, value), other values left out. Errors: no finite number for an objective.
+local DEEPEST = 8      -- tables within tables
+
+-- Are all keys of a table, which is no object, texts?
+local function is_named(value)
+  if type(value) ~= "table" or getmetatable(value) then return false end
+  for key in pairs(value) do
+    if type(key) ~= "string" then return false end
+  end
+  return next(value) ~= nil
+end
+
+-- Sorts the values of a table that run returned into out.numbers and out.curves by their names; those of tables in it
+-- have names with dots, as deviation.young. What a study cannot keep goes to out.others, a list of words. prefix: of
+-- the names. Errors: a name that cannot be a column.
+local function sort_out(study, returned, out, prefix, depth)
+  for key, value in pairs(returned) do
+    local name, curve = prefix .. tostring(key), type(key) == "string" and curve_of(value)
+    if text.is_instance(value, "cq.Tensor") and value.count == 1 then value = value:item() end
+    local number = type(key) == "string" and type(value) == "number" and value
+    if curve or number then require_result_name(name, study) end
+    if curve then
+      out.curves[name] = curve
+    elseif number then
+      out.numbers[name] = number
+    elseif depth < DEEPEST and is_named(value) then
+      sort_out(study, value, out, name .. ".", depth + 1)
+    else
+      out.others[#out.others + 1] = ("%s (%s)"):format(name, text.article(text.class_of(value) or type(value)))
+    end
+  end
+end
+
+-- The numbers by name that run returned, and a sentence on what is left out, nil for nothing; a single number is the
+-- first objective. Lists are stored as curves by keep(name, step, value). Errors: no finite number for an objective.
 local function result_of(study, returned, keep)
   local first = study.objectives[1].name
   if type(returned) == "number" or text.is_instance(returned, "cq.Tensor") then returned = { [first] = returned } end
@@ -130,19 +164,12 @@ local function result_of(study, returned, keep)
     is.fail("run must return a table with the number %s, got %s", first, returned == nil and "nothing"
       or text.describe(returned))
   end
-  local numbers = {}
-  for name, value in pairs(returned) do
-    local curve = type(name) == "string" and curve_of(value)
-    if text.is_instance(value, "cq.Tensor") and value.count == 1 then value = value:item() end
-    if curve or type(name) == "string" and type(value) == "number" then
-      require_result_name(name, study)
-    end
-    if curve then
-      for step, y in ipairs(curve) do keep(name, step, y) end
-    elseif type(name) == "string" and type(value) == "number" then
-      numbers[name] = value
-    end
+  local found = { numbers = {}, curves = {}, others = {} }
+  sort_out(study, returned, found, "", 1)
+  for _, name in ipairs(tables.names(found.curves)) do
+    for step, y in ipairs(found.curves[name]) do keep(name, step, y) end
   end
+  local numbers = found.numbers
   for _, entry in ipairs(study.objectives) do
     local value = numbers[entry.name]
     if value == nil then is.fail("run must return a number for %s, got %s", entry.name,
@@ -150,7 +177,9 @@ local function result_of(study, returned, keep)
     if value - value ~= 0 then is.fail("run returned %s for %s, which must be a finite number", text.number(value),
       entry.name) end
   end
-  return numbers
+  table.sort(found.others)
+  return numbers, found.others[1] and ("run returned %s, which a study does not keep: it keeps numbers, lists of "
+    .. "numbers, and named tables of these"):format(text.join(found.others)) or nil
 end
 
 -- The numbers of a result as JSON can hold them: NaN and infinities as texts.
@@ -219,14 +248,16 @@ local function described(study, given)
   }, Trial)
 end
 
--- Calls the user's function at a point. keep, ask: as in `reporter`. Returns "done" and its storable numbers, "pruned",
--- or "failed" and the error's text; "refused" where all trials would fail.
-local function try(study, job, keep, ask)
+-- Calls the user's function at a point. keep, ask: as in `reporter`; tell(sentence): warns the user. Returns "done" and
+-- its storable numbers, "pruned", or "failed" and the error's text; "refused" where all trials would fail.
+local function try(study, job, keep, ask, tell)
   local self = described(study, job)
   self.report = reporter(study, self, keep, ask)
   local explain = script.explain
   local fine, returned = xpcall(function()
-    return storable(result_of(study, study.run(study:point(job.point), self), keep))
+    local numbers, left_out = result_of(study, study.run(study:point(job.point), self), keep)
+    if left_out then tell(left_out) end
+    return storable(numbers)
   end, function(problem)
     return problem == Pruned and Pruned or explain(problem)
   end)
@@ -242,7 +273,8 @@ end
 function trial.check(study, numbers)
   local self = described(study, {})
   self.report = reporter(study, self, function() end, function() return true end)
-  result_of(study, study.run(study:point(numbers), self), function() end)
+  local _, left_out = result_of(study, study.run(study:point(numbers), self), function() end)
+  if left_out then message.warn("%s", left_out) end
 end
 
 -- Closes the cq.Run that a trial left open, with the problem that ended the trial, or nil.
@@ -260,11 +292,11 @@ local function can_resume(folder)
   return false
 end
 
--- Runs a trial from its job: creates its folder, calls the function, and writes history and manifest. keep, ask: as in
--- `reporter`. Unless it is run alone, what the process prints goes to output.txt from then on; --out and --seed become
+-- Runs a trial from its job: creates its folder, calls the function, and writes history and manifest. keep, ask, tell:
+-- as in `try`. Unless it is run alone, what the process prints goes to output.txt from then on; --out and --seed become
 -- the trial's. Returns the state "done", "pruned", "failed", "refused" or "interrupted", and the numbers or the first
 -- line of the problem.
-local function carry_out(study, job, keep, ask)
+local function carry_out(study, job, keep, ask, tell)
   if study.resumes and not job.alone and can_resume(job.folder) then
     option.set_silently("resume", true)
   else
@@ -276,7 +308,7 @@ local function carry_out(study, job, keep, ask)
   local state, result = try(study, job, function(name, step, value)
     kept[#kept + 1] = { name, step, value }
     keep(name, step, value)
-  end, ask)
+  end, ask, tell)
   local problem = state == "failed" and result or nil
   if problem and not job.alone then io.stdout:write(problem, "\n") end
   close_run(state == "failed" and problem:match "^[^\n]*" or state == "pruned" and tostring(Pruned) or nil)
@@ -306,7 +338,8 @@ end
 ---@return string state, table|string|nil result
 function trial.alone(study, job)
   job.alone = true
-  return carry_out(study, job, function() end, function() return true end)
+  return carry_out(study, job, function() end, function() return true end,
+    function(sentence) message.warn("%s", sentence) end)
 end
 
 -- Runs one trial that the parent has sent (line: JSON of its job), and tells the parent the result; false if it was
@@ -319,7 +352,7 @@ local function serve_one(study, line)
   end, function(step, value)
     process.tell(("ask\t%s\t%s"):format(text.exact(step), text.exact(value)))
     return process.read_line() == "go"
-  end)
+  end, function(sentence) process.tell("told\t" .. json.encode { sentence = sentence }) end)
   if not fine then state, result = "failed", tostring(state) end       -- its folder cannot be written
   if state == "interrupted" then return false end
   io.stdout:flush()
