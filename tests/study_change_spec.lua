@@ -65,6 +65,33 @@ describe("what run returns", function()
   end)
 end)
 
+describe("an option that nobody asks for", function()
+  it("is refused before anything begins where it resembles one, else told when the first trial is done", function()
+    script [[return cq.Study { name = "a", grid = { x = { 1, 2 } }, run = function(p)
+      return { loss = p.x * cq.option("factor", 1) }
+    end }]]
+    for slip, meant in pairs { job = "jobs", thread = "threads", buget = "budget", factr = "factor" } do
+      local result = study("run", "--" .. slip, "2")
+      assert.equal(2, result.code)
+      has(result.err, ("--%s is no option of cqlua study, and the script does not ask for it (did you mean %s?)"):format(
+        slip, meant))
+    end
+    assert.is_nil(host.kind(folder .. "/out"))
+    local result = study("run", "--factor", "2", "--other", "3", "--quiet")
+    fine(result)
+    assert.equal("cqlua: warning: the script never asked for --other; it asked for --factor\n", result.err)
+  end)
+
+  it("is refused where a script is run with seeds", function()
+    script [[local wanted = cq.option("iterations", 30)
+      local function own(name) return cq.option(name, 1) end
+      return { loss = wanted * own "iterates" }]]
+    has(study("run", "--seeds", "2", "--iteration", "5").err, "did you mean iterations?")
+    assert.is_nil(host.kind(folder .. "/out"))
+    fine(study("run", "--seeds", "2", "--iterates", "5"))
+  end)
+end)
+
 describe("a script that was changed", function()
   it("changes nothing of the results that are looked at, and reruns no trial of another kind", function()
     script [[return cq.Study { name = "a", grid = { x = { 10, 20, 30 } }, repeats = 2, seed = 7, minimize = "miss",

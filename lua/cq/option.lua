@@ -62,6 +62,10 @@ option.declared = {
   { name = "quiet", kind = is.boolean(), help = "no progress, no notes" },
 }
 
+---@internal
+---Options that trainings ask for, whatever the script.
+option.of_trainings = { "budget", "from", "keep", "render", "resume" }
+
 ---@type table<string, string|true>          as typed, by name
 local given = {}
 ---@type table<string, { default: any, is_known: boolean? }>     asked for by the script, by name
@@ -218,10 +222,20 @@ function option.of_program()
 end
 
 ---@internal
----Options that were typed and that the script never asked for, as sentences; each once.
+---The names of the options that the script has asked for so far, as keys.
+---@return table<string, true>
+function option.asked()
+  local out = {}
+  for name in pairs(asked) do out[name] = true end
+  return out
+end
+
+---@internal
+---Options that were typed and that the script never asked for, as sentences; each once, unless `again` is set.
 ---@param near? boolean      only those that resemble one that it asked for, so far: it may go on to ask for others
+---@param again? boolean     also those that were told before
 ---@return string[]
-function option.unused(near)
+function option.unused(near, again)
   local known, sentences = {}, {}
   for name in pairs(asked) do known[#known + 1] = name end
   table.sort(known)
@@ -229,7 +243,7 @@ function option.unused(near)
     -- a command that runs a script without training asks for no films, also where the script makes none, and for no
     -- checkpoints
     local is_ours = (option.program.replay or option.program.check) and (name == "render" or name == "keep")
-    if not asked[name] and not told[name] and not is_ours and (not near or text.suggest(name, known)) then
+    if not asked[name] and (again or not told[name]) and not is_ours and (not near or text.suggest(name, known)) then
       told[name] = true
       local allowed = #known > 0 and "it asked for --" .. table.concat(known, ", --") or "it asked for none"
       sentences[#sentences + 1] = ("the script %s --%s%s; %s"):format(

@@ -39,7 +39,7 @@ local function hashes(files)
 end
 
 ---Loads a study's script, and determines its folder and the address of its store, which is not opened. Errors: a
----script that returns no study.
+---script that returns no study; an option that resembles one, and that nobody asks for.
 ---@param script string
 ---@param address? string      of a server for the store (--store)
 ---@param count? integer       number of seeds (--seeds): the script is no study, but is run with each seed
@@ -58,8 +58,7 @@ function session.open(script, address, count)
     is.fail("the script must return a cq.Study (return cq.Study { ... }), it returned %s; a script that trains one thing "
       .. "is run with several seeds by --seeds N", study == nil and "nothing" or text.describe(study))
   end
-  -- a slip in an option is told before the work; those that run alone asks for are not known yet
-  for _, sentence in ipairs(option.unused(true)) do message.warn("%s", sentence) end
+  require "cq.study.misspelt" ()
   return setmetatable({
     study = study, script = script, seeds = count, address = address,
     folder = option.program.out or "runs/" .. study.name,

@@ -257,6 +257,7 @@ local function try(study, job, keep, ask, tell)
   local fine, returned = xpcall(function()
     local numbers, left_out = result_of(study, study.run(study:point(job.point), self), keep)
     if left_out then tell(left_out) end
+    for _, sentence in ipairs(option.unused(false, true)) do tell(sentence) end
     return storable(numbers)
   end, function(problem)
     return problem == Pruned and Pruned or explain(problem)

@@ -1,0 +1,40 @@
+-- misspelt: options of a study's command line that nobody asks for, but which resemble one: told before any trial
+-- begins.
+local option = require "cq.option"
+local scripts = require "cq.base.script"
+local tables = require "cq.base.tables"
+local text = require "cq.base.text"
+
+-- The names of options that Lua texts ask for by cq.option "NAME", as keys. texts: by the names of files.
+local function asked_in(texts)
+  local out = {}
+  for _, bytes in pairs(texts) do
+    for name in bytes:gmatch "option%s*%(?%s*[\"']([%w_-]+)[\"']" do out[name] = true end
+  end
+  return out
+end
+
+-- Has one of these texts a name between quotes? A function of the script's own may ask for an option by it.
+local function is_quoted(texts, name)
+  for _, bytes in pairs(texts) do
+    if bytes:find('"' .. name .. '"', 1, true) or bytes:find("'" .. name .. "'", 1, true) then return true end
+  end
+  return false
+end
+
+---Ends the program with a sentence where an option was given that the script has not asked for, and does not name, but
+---which resembles an option of the command, of the program, of trainings, or of the script. Others are told when the
+---first trial is done, as run may ask for them.
+return function()
+  local texts = tables.merged(scripts.required(), scripts.sources(), { scripts.text() or "" })
+  local known = tables.merged(asked_in(texts), option.asked(), require("cq.command.study").options)
+  for _, declared in ipairs(option.declared) do known[declared.name] = true end
+  for _, name in ipairs(option.of_trainings) do known[name] = true end
+  local names = tables.names(known)
+  for _, name in ipairs(tables.names(option.given())) do
+    if not known[name] and not is_quoted(texts, name) and text.suggest(name, names) then
+      scripts.misuse("--%s is no option of cqlua study, and the script does not ask for it%s", name,
+        text.suggestion(name, names))
+    end
+  end
+end
