@@ -26,24 +26,55 @@ local function curve(y, more)
   return heights(Plot(fields))
 end
 
+-- what a plot writes: a list of { text, align, left, ... } as canvas:text gets them, left the pixel where each begins
+local function texts(fields)
+  local methods = getmetatable(Plot { series = { { y = { 1, 2 } } } }).__index
+  local text, out = methods.text, {}
+  methods.text = function(self, line)
+    local width = text(self, line)
+    local left = line.x - (line.align == "right" and width or line.align == "centre" and width / 2 or 0)
+    out[#out + 1] = { text = line.text, align = line.align, left = left }
+    return width
+  end
+  local fine, problem = pcall(Plot, fields)
+  methods.text = text
+  assert(fine, problem)
+  return out
+end
+
+-- of these the texts that are aligned so
+local function aligned(all, align)
+  local out = {}
+  for _, line in ipairs(all) do
+    if line.align == align then out[#out + 1] = line.text end
+  end
+  return out
+end
+
 describe("a plot", function()
+  it("has numbers along its axes that differ, whole within the picture, however far from 0", function()
+    local t = T.arange(0, 1.05, 0.1)
+    local all = texts { width = 500, height = 250, series = { { x = t + 123456.5, y = t * 1e-3 + 1000 } } }
+    assert.same({ "123456.6", "123456.8", "123457", "123457.2", "123457.4" }, aligned(all, "centre"))
+    assert.same({ "1000", "1000.0002", "1000.0004", "1000.0006", "1000.0008", "1000.001" }, aligned(all, "right"))
+    all = texts { series = { { x = t * 100 + 1.7e9, y = t - 1e9 } } }
+    assert.same({ "1700000000", "1700000020", "1700000040", "1700000060", "1700000080", "1700000100" },
+      aligned(all, "centre"))
+    assert.same({ "-1000000000", "-999999999.8", "-999999999.6", "-999999999.4", "-999999999.2", "-999999999" },
+      aligned(all, "right"))
+    for _, line in ipairs(all) do assert(line.left >= 0, line.text .. " is cut off") end
+    all = texts { log_y = true, series = { { y = t * 1e-3 + 1000 } } }
+    assert.same({ "1000", "1000.0002", "1000.0004", "1000.0006", "1000.0008", "1000.001" }, aligned(all, "right"))
+    assert.same({ "0", "1e+20" }, aligned(texts { height = 150, series = { { y = { 0, 1e20 } } } }, "right"))
+  end)
+
   it("has round numbers on a logarithmic axis, however much of it is seen", function()
-    local methods = getmetatable(Plot { series = { { y = { 1, 2 } } } }).__index
-    local text = methods.text
     for _, case in ipairs {
       { { 1e-4, 1 }, { "0.0001", "0.001", "0.01", "0.1", "1" } }, { { 1e-9, 1 }, { "1e-08", "1e-06", "0.0001", "0.01",
         "1" } }, { { 0.03, 1 }, { "0.05", "0.1", "0.2", "0.5", "1" } }, { { 1.2, 1.6 }, { "1.2", "1.3", "1.4", "1.5",
         "1.6" } },
     } do
-      local written = {}
-      methods.text = function(self, fields)
-        if fields.align == "right" then written[#written + 1] = fields.text end
-        return text(self, fields)
-      end
-      local fine, problem = pcall(Plot, { log_y = true, series = { { y = case[1] } } })
-      methods.text = text
-      assert(fine, problem)
-      assert.same(case[2], written)
+      assert.same(case[2], aligned(texts { log_y = true, series = { { y = case[1] } } }, "right"))
     end
   end)
 

@@ -12,6 +12,7 @@ local paint = require "cq.picture.paint"
 local ruler = require "cq.picture.ruler"
 
 local MARGIN = { left = 84, right = 24, top = 64, bottom = 56 }      -- [pixel]
+local BESIDE = 10                                                    -- [pixel] between an axis and the numbers of y
 local TICK = 16                                                      -- [pixel] between two numbers of y, at least
 local TINY = 1e-300                                                  -- what a logarithmic axis cannot show
 
@@ -164,31 +165,13 @@ local function find_names(self, canvas)
   return lines, title + all <= room - MARGIN.left
 end
 
--- A table of where the axes lie on the canvas (left, right, top, bottom [pixel]), of the lines of names, and of the
--- functions x and y from values to pixels.
-local function frame(self, canvas)
-  local xs, ys = find_ranges(self)
-  local names, beside_title = find_names(self, canvas)
-  -- lines of names lie closer where nothing would be left of the curves
-  local below = MARGIN.bottom + (self.x_names and 14 or 0)
-  local spare = math.max(0, self.height - MARGIN.top - below - LEAST)
-  local line = math.min(LINE, spare / math.max(1, #names - 1))
-  local left, top = MARGIN.left, MARGIN.top + line * math.max(0, #names - 1)
-  local wide, tall = self.width - left - MARGIN.right, self.height - top - below
-  return {
-    xs = xs, ys = ys, left = left, right = self.width - MARGIN.right, top = top, bottom = self.height - below,
-    names = names, line = line, beside_title = beside_title,
-    -- From a value on the x axis to pixels.
-    x = function(value) return left + (value - xs[1]) / (xs[2] - xs[1]) * wide end,
-    -- From a value on the y axis to pixels.
-    y = function(value) return top + (ys[2] - value) / (ys[2] - ys[1]) * tall end,
-  }
-end
-
--- The text of a number at a tick.
+-- The text of a number at a tick, with as many digits as tell it from those a step beside it, and six at least.
 local function number(value, step)
   if math.abs(value) < step * 1e-6 then return "0" end
-  return ("%.6g"):format(value)
+  local power = math.floor(math.log10(math.abs(value)))
+  local digits = power - math.floor(math.log10(step)) + 1
+  if digits > 6 and power < 15 then digits = math.max(digits, power + 1) end      -- no exponent behind so many
+  return ("%%.%dg"):format(math.max(6, math.min(digits, 17))):format(value)
 end
 
 -- Ticks { at: logarithm, text } of a logarithmic axis from 10^low to 10^high: decades; 1, 2, 5 of each if fewer than
@@ -206,7 +189,9 @@ local function log_ticks(low, high)
   end
   if #out > 1 then return out end
   out, step = {}, ruler.step(10 ^ high - 10 ^ low, 6)
-  for k in ruler.ticks(10 ^ low, 10 ^ high, step) do add(k * step) end
+  for k in ruler.ticks(10 ^ low, 10 ^ high, step) do
+    out[#out + 1] = { at = math.log10(k * step), text = number(k * step, step) }
+  end
   return out
 end
 
@@ -227,6 +212,32 @@ local function y_ticks(self, f)
   local step, out = ruler.step(f.ys[2] - f.ys[1], count), {}
   for k in ruler.ticks(f.ys[1], f.ys[2], step) do out[#out + 1] = { at = k * step, text = number(k * step, step) } end
   return out
+end
+
+-- A table of where the axes lie on the canvas (left, right, top, bottom [pixel]), of the ticks along y, of the lines of
+-- names, and of the functions x and y from values to pixels.
+local function frame(self, canvas)
+  local xs, ys = find_ranges(self)
+  local names, beside_title = find_names(self, canvas)
+  -- lines of names lie closer where nothing would be left of the curves
+  local below = MARGIN.bottom + (self.x_names and 14 or 0)
+  local spare = math.max(0, self.height - MARGIN.top - below - LEAST)
+  local line = math.min(LINE, spare / math.max(1, #names - 1))
+  local top = MARGIN.top + line * math.max(0, #names - 1)
+  local tall = self.height - top - below
+  local f = {
+    xs = xs, ys = ys, right = self.width - MARGIN.right, top = top, bottom = self.height - below,
+    names = names, line = line, beside_title = beside_title,
+    -- From a value on the y axis to pixels.
+    y = function(value) return top + (ys[2] - value) / (ys[2] - ys[1]) * tall end,
+  }
+  f.y_ticks, f.left = y_ticks(self, f), MARGIN.left
+  for _, tick in ipairs(f.y_ticks) do
+    f.left = math.max(f.left, math.min(canvas:text_width(tick.text, 9) + 2 * BESIDE, self.width / 2))
+  end
+  -- From a value on the x axis to pixels.
+  function f.x(value) return f.left + (value - xs[1]) / (xs[2] - xs[1]) * (f.right - f.left) end
+  return f
 end
 
 -- The ticks { x [pixel], text } along x; and where they are names, the pixels from one to the next, else nil.
@@ -264,10 +275,10 @@ end
 -- Draws axes, ticks and the lines of the grid.
 local function draw_axes(self, canvas, f)
   local grid = colour.number("#24303c", 0.10)
-  for _, tick in ipairs(y_ticks(self, f)) do
+  for _, tick in ipairs(f.y_ticks) do
     local y = f.y(tick.at)
     canvas:line({ { f.left, y }, { f.right, y } }, 1, grid)
-    canvas:text { x = f.left - 10, y = y + 4, size = 9, align = "right", colour = paint.faint, text = tick.text }
+    canvas:text { x = f.left - BESIDE, y = y + 4, size = 9, align = "right", colour = paint.faint, text = tick.text }
   end
   local ticks, pitch = x_ticks(self, canvas, f)
   local in_turns = pitch and is_crowded(canvas, ticks, pitch)
