@@ -93,6 +93,22 @@ describe("a canvas", function()
     end
   end)
 
+  it("writes characters beyond ASCII as the nearest of it", function()
+    local function drawn(text)
+      local canvas = Picture.canvas { width = 400, height = 40 }
+      local width = canvas:text { x = 6, y = 30, size = 12, text = text, colour = "#000000" }
+      assert.equal(width, canvas:text_width(text, 12))
+      return ffi.string(canvas:pixels(), 4 * 400 * 40)
+    end
+    for text, expected in pairs {
+      ["± 0.3 µm, 5 μm"] = "+- 0.3 um, 5 um", ["é Öß žŁÆ"] = "e Oss zLAE", ["90 °C – 1 — 2"] = "90 degC - 1 - 2",
+      ["3 × 10⁻¹² m²"] = "3 x 10^-12 m^2", ["σ Δ Ω Μ"] = "sigma Delta Omega Mu", ["日本"] = "??", ["e\204\129"] = "e",
+      ["\181m a\128 \255"] = "?m a? ?", ["≤ “x” …"] = "<= \"x\" ...",
+    } do
+      assert(drawn(text) == drawn(expected), text)
+    end
+  end)
+
   it("aligns text at its end and its middle", function()
     for align, wanted in pairs { right = 150, centre = 150 } do
       local canvas = Picture.canvas { width = 300, height = 40 }

@@ -26,14 +26,15 @@ local function curve(y, more)
   return heights(Plot(fields))
 end
 
--- what a plot writes: a list of { text, align, left, ... } as canvas:text gets them, left the pixel where each begins
+-- what a plot writes: a list of { text, align, left, right } as canvas:text gets them, left and right the pixels where
+-- each begins and ends
 local function texts(fields)
   local methods = getmetatable(Plot { series = { { y = { 1, 2 } } } }).__index
   local text, out = methods.text, {}
   methods.text = function(self, line)
     local width = text(self, line)
     local left = line.x - (line.align == "right" and width or line.align == "centre" and width / 2 or 0)
-    out[#out + 1] = { text = line.text, align = line.align, left = left }
+    out[#out + 1] = { text = line.text, align = line.align, left = left, right = left + width }
     return width
   end
   local fine, problem = pcall(Plot, fields)
@@ -57,12 +58,12 @@ describe("a plot", function()
     local all = texts { width = 500, height = 250, series = { { x = t + 123456.5, y = t * 1e-3 + 1000 } } }
     assert.same({ "123456.6", "123456.8", "123457", "123457.2", "123457.4" }, aligned(all, "centre"))
     assert.same({ "1000", "1000.0002", "1000.0004", "1000.0006", "1000.0008", "1000.001" }, aligned(all, "right"))
-    all = texts { series = { { x = t * 100 + 1.7e9, y = t - 1e9 } } }
+    all = texts { width = 960, series = { { x = t * 100 + 1.7e9, y = t - 1e9 } } }
     assert.same({ "1700000000", "1700000020", "1700000040", "1700000060", "1700000080", "1700000100" },
       aligned(all, "centre"))
     assert.same({ "-1000000000", "-999999999.8", "-999999999.6", "-999999999.4", "-999999999.2", "-999999999" },
       aligned(all, "right"))
-    for _, line in ipairs(all) do assert(line.left >= 0, line.text .. " is cut off") end
+    for _, line in ipairs(all) do assert(line.left >= 0 and line.right <= 960, line.text .. " is cut off") end
     all = texts { log_y = true, series = { { y = t * 1e-3 + 1000 } } }
     assert.same({ "1000", "1000.0002", "1000.0004", "1000.0006", "1000.0008", "1000.001" }, aligned(all, "right"))
     assert.same({ "0", "1e+20" }, aligned(texts { height = 150, series = { { y = { 0, 1e20 } } } }, "right"))
@@ -147,8 +148,20 @@ describe("a plot", function()
     assert(seen[2].y > seen[1].y and seen[3].y == seen[1].y)
     local h = heights(canvas)
     assert.is_number(h[math.floor(seen[1].x)])
-    assert.is_number(h[math.floor(seen[3].x)])
+    assert.is_number(h[math.floor(2 * seen[2].x - seen[1].x)])
     assert.is_nil(h[math.floor(seen[2].x)])              -- no line goes from one to the other
+  end)
+
+  it("has a point in the legend beside the name of points, and a line beside that of a curve", function()
+    for points, wide in pairs { [true] = 6, [false] = 21 } do
+      local canvas, n = Plot { width = 480, height = 320, series = { { name = "s", y = { 1, 2, 3 }, points = points,
+        colour = "#dc1e1e" } } }, 0
+      for x = 0, 479 do
+        local q = canvas:pixels() + 4 * (25 * 480 + x)
+        n = n + (q[0] > 180 and q[1] < 90 and q[2] < 90 and 1 or 0)
+      end
+      assert(math.abs(n - wide) < 3, n .. " pixels")
+    end
   end)
 
   it("takes vectors, own x values and bands", function()

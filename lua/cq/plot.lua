@@ -13,6 +13,7 @@ local ruler = require "cq.picture.ruler"
 
 local MARGIN = { left = 84, right = 24, top = 64, bottom = 56 }      -- [pixel]
 local BESIDE = 10                                                    -- [pixel] between an axis and the numbers of y
+local POINT = 3                                                      -- [pixel] the radius of a point
 local TICK = 16                                                      -- [pixel] between two numbers of y, at least
 local TINY = 1e-300                                                  -- what a logarithmic axis cannot show
 
@@ -284,8 +285,10 @@ local function draw_axes(self, canvas, f)
   local in_turns = pitch and is_crowded(canvas, ticks, pitch)
   for k, tick in ipairs(ticks) do
     canvas:line({ { tick.x, f.top }, { tick.x, f.bottom } }, 1, grid)
-    canvas:text { x = tick.x, y = f.bottom + (in_turns and k % 2 == 0 and 34 or 20), size = 9, align = "centre",
-      colour = paint.faint, text = pitch and cut(canvas, tick.text, 2 * pitch - 6) or tick.text }
+    local shown = pitch and cut(canvas, tick.text, 2 * pitch - 6) or tick.text
+    local x = math.min(tick.x, self.width - canvas:text_width(shown, 9) / 2 - 2)         -- within the picture
+    canvas:text { x = x, y = f.bottom + (in_turns and k % 2 == 0 and 34 or 20), size = 9, align = "centre",
+      colour = paint.faint, text = shown }
   end
   canvas:line({ { f.left, f.top }, { f.left, f.bottom }, { f.right, f.bottom } }, 1.5, paint.faint)
   if self.title then canvas:text { x = f.left, y = 30, size = 13, text = self.title } end
@@ -315,7 +318,7 @@ local function draw_curve(self, canvas, f, s)
   local piece = {}
   -- Draws the points since the last gap: as a line, or a single one as a dot.
   local function flush()
-    if #piece == 1 then canvas:disc(piece[1][1], piece[1][2], s.points and 3 or 2.5, s.colour) end
+    if #piece == 1 then canvas:disc(piece[1][1], piece[1][2], s.points and POINT or 2.5, s.colour) end
     if #piece > 1 then canvas:line(piece, 2.2, s.colour) end
     piece = {}
   end
@@ -333,7 +336,11 @@ local function draw_legend(canvas, f)
     local x, y = f.right, f.beside_title and 30 or 52 + f.line * (#f.names - k)
     for _, s in ipairs(line) do
       local width = canvas:text { x = x, y = y, size = 10, align = "right", text = s.name }
-      canvas:line({ { x - width - 26, y - 5 }, { x - width - 8, y - 5 } }, 3, s.colour)
+      if s.points then
+        canvas:disc(x - width - 17, y - 5, POINT, s.colour)
+      else
+        canvas:line({ { x - width - 26, y - 5 }, { x - width - 8, y - 5 } }, 3, s.colour)
+      end
       x = x - width - NAME
     end
   end

@@ -7,6 +7,7 @@ local engine = require "cq.base.engine"
 local colour = require "cq.base.colour"
 local option = require "cq.option"
 local place = require "cq.base.place"
+local ascii = require "cq.picture.ascii"
 
 local C = engine.C
 
@@ -134,7 +135,7 @@ end
 ---@class canvas.text.def
 ---@field x number              of its left end, centre or right end, as align says [pixel]
 ---@field y number              of the baseline, from the top [pixel]
----@field text any              what tostring makes of it
+---@field text any              what tostring makes of it; é is written as e, ± as +-, α as alpha
 ---@field size? number          height of a capital [pixel]
 ---@field weight? number        width of the strokes, by the size unless given [pixel]
 ---@field colour? string        "#rrggbb"
@@ -159,7 +160,7 @@ end
 ---@return number      its width [pixel]
 function Canvas:text(fields)
   local def = text_spec(fields)
-  local line = tostring(def.text)
+  local line = ascii(tostring(def.text))
   local width = width_of(line, def.size)
   text_of.x = def.x - (def.align == "right" and width or def.align == "centre" and width / 2 or 0)
   text_of.y, text_of.weight, text_of.rgba = def.y, def.weight or 0.8 + 0.055 * def.size, number(def.colour)
@@ -170,7 +171,7 @@ end
 ---@param line any             what tostring makes of it
 ---@param size number          height of a capital [pixel]
 ---@return number              [pixel]
-function Canvas:text_width(line, size) return width_of(tostring(line), size) end
+function Canvas:text_width(line, size) return width_of(ascii(tostring(line)), size) end
 
 ---Copies another picture, of as many samples, onto this one.
 ---@param from cq.Canvas
