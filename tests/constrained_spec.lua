@@ -210,6 +210,11 @@ describe("an experiment with constraints", function()
     end), 'constraint place: terminal must give one number, got "high"')
   end)
 
+  it("is 0 of what runs where no control step is made", function()
+    local high = { name = "high", at_most = 1, running = height, reduce = "max" }
+    assert.equal(0, experiment(slsqp(), { constraints = { high } }):evaluate({ steps = 0 }).high)
+  end)
+
   it("sums what runs, with the signals, to the slopes of differences", function()
     local u = T.param(T.full({ STEPS, 2 }, 0.1))
     local run = experiment(lagrangian(), { controller = cq.Controller.open_loop(u), constraints = {

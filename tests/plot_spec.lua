@@ -198,6 +198,22 @@ describe("a plot", function()
     assert(next(curve { 5 }))
   end)
 
+  it("draws numbers that differ by their last bits alone, and a part of an axis that is as narrow", function()
+    local ruler = require "cq.picture.ruler"
+    for _, ends in ipairs { { 0.5 - 2^-53, 0.5 }, { 1e17, 1e17 + 16 }, { 0, 1e300 } } do
+      local next_tick, count = ruler.ticks(ends[1], ends[2], 1e-17), 0
+      while next_tick() do
+        count = count + 1
+        assert(count < 10, "ticks without end")
+      end
+    end
+    local last = 0.49918 - 2^-53
+    assert(math.abs(curve({ 0.49918, last })[270] - curve({ 3, 3 })[270]) < 2)
+    assert(next(curve({ 1, 2 }, { y_range = { 1, 1 + 2^-52 } })))
+    assert(next(curve({ 1, 1 + 2^-52 }, { log_y = true })))
+    assert(Plot { series = { { x = { 1e17, 1e17 + 16 }, y = { 1, 2 } } } })
+  end)
+
   it("says what it cannot draw", function()
     fails("no series has a finite number", Plot, { series = { { y = { 0 / 0 } } } })
     fails("no series has a finite positive number", Plot, { log_y = true, series = { { y = { -1, 0 } } } })

@@ -339,6 +339,14 @@ describe("materials of several kinds in a robot", function()
   it("take values for those of their particles alone", function()
     local function spread(fields, name) return values.spread(r:with(fields), name) end
     assert.equal(9, spread({ shear = 9 }, "shear"):get(1))
+    for _, shear in ipairs { 9, T.full({ 16 }, 9), T.full({ 32 }, 9), T.full({ 2, 1 }, 9) } do
+      local given = spread({ shear = shear }, "shear")
+      local first, last = given:gather({ 1, 16 }, -1), given:gather({ 17, 32 }, -1)
+      assert.is_true(first:min():item() == 9 and first:max():item() == 9)
+      assert.is_true(last:min():item() ~= last:min():item() and not last:finite(), "another material has no shear")
+    end
+    local total = cq.grad(function(p) return r:with({ shear = p }).shear:gather({ 1, 2, 20 }, 1):slice(1, 2):sum() end)
+    assert.equal(2, total(cq.param(9)):item())
     local by_group = spread({ shear = { foot = 5 } }, "shear")
     assert.equal(5, by_group:get(16))
     assert.is_true(by_group:get(17) ~= by_group:get(17))

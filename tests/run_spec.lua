@@ -342,6 +342,17 @@ world:rollout { steps = 9, on_step = function() require("cq.base.engine").C.cq_i
     end
   end)
 
+  it("refuses to save a bare tensor, before it writes anything", function()
+    local start = "local Run, T = require 'cq.run', require 'cq.tensor'\nlocal run = Run.open { iterations = 2 }\n"
+      .. "run:record { loss = 1 }\nrun:save(1, { w = T.ones { 1 } })\nrun:record { loss = 0.5 }\n"
+    for _, name in ipairs { "save", "checkpoint" } do
+      local result = cqlua { script(start .. ("run:%s(2, T.ones { 2 })"):format(name)), "--out", out() }
+      assert.equal(1, result.code)
+      has(result.err, ("script.lua:6: run:%s: params must be a table such as { w = tensor }, got a cq.Tensor"):format(name))
+      assert.equal(1, require("cq.tensor").load(out() .. "/optimizer.bin").iteration)
+    end
+  end)
+
   it("counts and weighs by numbers", function()
     for fields, problem in pairs {
       ["iteration = 'one'"] = 'iteration must be a number, got "one"',

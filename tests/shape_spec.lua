@@ -195,6 +195,7 @@ describe("moved shapes", function()
     local s = Shape.box { size = { 1, 1 }, count = { 1, 1 } }:rotate(math.pi / 2, { 1, 0 }):sample()
     near(0.5, s.position:get(1, 1))
     near(-0.5, s.position:get(1, 2))
+    near(-1, Shape.box({ size = { 1, 1 } }):rotate(math.pi / 2, nil, { 1, 0 }).lower[2])
   end)
 
   it("turn about axes in space by the right hand's rule", function()
@@ -555,7 +556,9 @@ describe("a shape that cannot be", function()
     fails("either count or spacing", Shape.box, { size = { 1, 1 }, count = { 2, 2 }, spacing = 0.1 })
     fails("has no spacing", function() Shape.box { size = { 1, 1 } }:sample() end)
     fails("at most 2e+07", function() Shape.box { size = { 1, 1 } }:sample { spacing = 1e-6 } end)
-    fails("lie on one line", Shape.polygon, { points = { { 0, 0 }, { 1, 0 }, { 2, 0 } } })
+    for _, last in ipairs { { 2, 0 }, { 3, 0.3 } } do
+      fails("lie on one line", Shape.polygon, { points = { { 0, 0 }, { 1, last[2] / last[1] }, last } })
+    end
     fails("one dimension", function() return box + Shape.sphere { radius = 1 } end)
     fails("+ joins two shapes", function() return box + 3 end)
     fails("one of \"x\", \"y\", got \"q\"", function() box:mirror "q" end)

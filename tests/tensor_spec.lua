@@ -86,6 +86,24 @@ describe("reading and writing", function()
     c:copy_from(m)
     assert(c:equal(m))
   end)
+
+  it("refuses to write what has a gradient, which would be lost", function()
+    local p = T.param { 3 }
+    local function written(write)
+      return function()
+        T.grad(function(q)
+          local t = T.zeros { 2 }
+          write(t, q)
+          return (t * q):sum()
+        end)(p)
+      end
+    end
+    refused(written(function(t, q) t[1] = q[1] end), "t[i] = x: writing in place loses the gradient of x; use cq.stack")
+    refused(written(function(t, q) t:set(q[1], 1) end),
+      "set: writing in place loses the gradient of the value; use cq.stack")
+    assert.equal(3, T.zeros({ 2 }):set(p, 1):get(1))
+  end)
+
   it("refuses to write into what t[i] gives, which is a copy", function()
     local c = m:copy()
     for _, write in ipairs {

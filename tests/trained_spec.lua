@@ -219,6 +219,45 @@ describe("signals that are held", function()
   end)
 end)
 
+describe("signals of one's own", function()
+  it("are bound by min and max, as a param or a copy of a plain tensor", function()
+    local plain, own = cq.full({ 2, 1 }, 0.5), cq.param(cq.full({ 2, 1 }, 0.5), { min = -0.7, rate = 0.2 })
+    local u = cq.Controller.open_loop({ u = plain, min = 0, max = 0.6 }).params.u
+    assert.same({ min = 0, max = 0.6 }, u.bounds)
+    assert.is_true(u:equal(plain) and not plain.trainable)
+    assert.equal(own, cq.Controller.open_loop({ u = own, max = 0.6 }).params.u)
+    assert.same({ min = -0.7, max = 0.6, rate = 0.2 }, own.bounds)
+    cq.Optimizer.gradient_descent({ rate = 1 }):update(u, cq.full({ 2, 1 }, -9))
+    assert.equal(0.6, u:max():item())
+    assert.equal(plain, cq.Controller.open_loop({ u = plain }).params.u)
+  end)
+
+  it("are refused outside of min and max, and init beside them", function()
+    local plain = cq.full({ 2, 1 }, 0.5)
+    says(sentence(cq.Controller.open_loop, { u = plain, max = 0.4 }), "open_loop: u: element 1 is 0.5, outside its bounds")
+    says(sentence(cq.Controller.open_loop, { u = plain, init = 0.1 }), "init goes with steps, and has no effect on u")
+    says(sentence(cq.grad(function(p) return cq.Controller.open_loop({ u = p * 1, max = 1 }).params.u:sum() end),
+      cq.param(plain)), "min and max have no effect on a u that was computed from params")
+  end)
+end)
+
+describe("a value of each particle", function()
+  it("is trained for each from one first value", function()
+    local run = experiment { trainable = {
+      velocity = { per = "particle", init = { 1, 2 } }, affine = { per = "particle", init = { { 0, 1 }, { 2, 3 } } },
+      deformation = { per = "particle", init = { { { 1, 0 }, { 0, 1 } } } }, young = { per = "particle", init = { 9 } },
+    } }
+    local p, n = run.params.robot, run.world.robot.particle_count
+    for name, shape in pairs { velocity = { n, 2 }, affine = { n, 2, 2 }, deformation = { n, 2, 2 }, young = { n } } do
+      assert.same(shape, p[name]:shape(), name)
+    end
+    assert.same({ 1, 2 }, p.velocity[n]:totable())
+    assert.same({ { 0, 1 }, { 2, 3 } }, p.affine[n]:totable())
+    says(sentence(experiment, { trainable = { position = { per = "particle", init = { 0.3, 0.4 } } } }),
+      "position must have the shape {32, 2}")
+  end)
+end)
+
 describe("means", function()
   -- a bar whose right half is heavier
   local function heavier(value, robot)

@@ -21,6 +21,7 @@ local text = require "cq.base.text"
 local fit = require "cq.controller.fit"
 local initial = require "cq.controller.initial"
 local message = require "cq.base.message"
+local make = require "cq.tensor.make"
 local T = require "cq.tensor"
 local tables = require "cq.base.tables"
 
@@ -342,22 +343,36 @@ local open_loop = is.define("cq.Controller.open_loop", {
   init = is.any_of { is.number(), is.tensor(), is.list(is.any()), default = 0 },
   min = is.number { default = -1 }, max = is.number { default = 1 },
 })
+-- Signals u of the user's as a cq.param with bounds: a param itself, whose rate stays, or a copy of a plain tensor.
+-- Errors: numbers that are not within; a tensor that has a gradient.
+local function bounded(u, bounds)
+  local own = u.trainable and u.bounds or {}
+  local min, max = bounds.min or own.min, bounds.max or own.max
+  local problem = make.why_no_param(u, min, max)
+  if problem then is.fail("cq.Controller.open_loop: u: %s", problem) end
+  if not u.trainable and u.requires_grad then
+    is.fail("cq.Controller.open_loop: min and max have no effect on a u that was computed from params; give them to "
+      .. "cq.param, or clamp u")
+  end
+  return make.as_param(u.trainable and u or u:copy(), min, max, own.rate)
+end
+
 ---@class cq.Controller.open_loop.def
 ---@field steps? integer   control steps that it has signals for; a rollout may make fewer
 ---@field u? cq.Tensor      signals of your own, {steps / hold, signals} or with the batch before it, in the place of steps and init
 ---@field hold? integer    control steps that each row of signals is held over; the parameter u is {steps / hold, signals}
 ---@field init? number|cq.Tensor|number[]|number[][]   first value of every signal, {signals} or {steps / hold, signals}
----@field min? number      lower bound of the signals, kept by optimizers
----@field max? number      upper bound
+---@field min? number      lower bound of the signals, kept by optimizers; a u has none by itself
+---@field max? number      upper bound; a u has none by itself
 
 ---Given signals for each control step: a tensor {steps, signals}, or {batch, steps, signals} for each scene its own; or
 ---{ steps = ..., hold = 1, init = 0, min = -1, max = 1 } for a trainable one that is made when the robot is known. Rows
 ---may be held over several control steps: fewer numbers to train, and smoother signals.
----Errors: both or neither of steps and u.
+---Errors: both or neither of steps and u; init beside u; a u outside of min and max.
 ---@param given cq.Tensor|number[][]|cq.Controller.open_loop.def
 ---@return cq.Controller
 function controller.open_loop(given)
-  local hold = 1
+  local hold, bounds = 1, {}
   if type(given) == "table" and not T.is_tensor(given) and rawget(given, 1) == nil then
     local self = open_loop(given)
     if (self.u == nil) == (self.steps == nil) then
@@ -367,7 +382,10 @@ function controller.open_loop(given)
       capacity.require(self.steps / self.hold, ("cq.Controller.open_loop: steps = %d"):format(self.steps))
       return setmetatable(self, OpenLoop)
     end
-    given, hold = self.u, self.hold
+    if given.init ~= nil then
+      is.fail("cq.Controller.open_loop: init goes with steps, and has no effect on u, whose numbers are the first ones")
+    end
+    hold, bounds, given = self.hold, { min = given.min, max = given.max }, self.u
   end
   if not (type(given) == "table") then
     is.fail("cq.Controller.open_loop: takes a tensor or a table of fields, got %s", text.describe(given))
@@ -377,6 +395,7 @@ function controller.open_loop(given)
     is.fail("cq.Controller.open_loop: the tensor must be {steps, signals} or {batch, steps, signals}, got {%s}",
       table.concat(u:shape(), ", "))
   end
+  if bounds.min or bounds.max then u = bounded(u, bounds) end
   return setmetatable({ params = { u = u }, hold = hold }, OpenLoop)
 end
 

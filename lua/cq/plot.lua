@@ -112,6 +112,8 @@ local function extend(range, value)
   if finite(value) then range[1], range[2] = math.min(range[1], value), math.max(range[2], value) end
 end
 
+local SAME = 1e-12                 -- of the largest number: a range as narrow is drawn as one of equal numbers
+
 -- The ranges { lower, upper } of both axes, x first: the smallest and the largest numbers of all curves, with a little
 -- space above and below. Errors: nothing to draw.
 local function find_ranges(self)
@@ -137,8 +139,9 @@ local function find_ranges(self)
   end
   if self.x_names then xs = { 0.5, #self.x_names + 0.5 } end
   for _, range in ipairs { xs, ys } do
-    if range[1] == range[2] then
-      local pad = math.max(math.abs(range[1]) * 0.1, 1e-12)
+    local largest = math.max(math.abs(range[1]), math.abs(range[2]))
+    if range[2] - range[1] <= SAME * largest then
+      local pad = math.max(largest * 0.1, 1e-12)
       range[1], range[2] = range[1] - pad, range[2] + pad
     end
   end

@@ -430,12 +430,19 @@ function Run:record(fields)
   if Run.on_record then Run.on_record(self, row) end
 end
 
+-- Raises an error if parameters that are to be saved are no plain table. what: the calling method.
+local function check_saved(what, params)
+  if type(params) == "table" and not getmetatable(params) then return end
+  schema.fail("%s: params must be a table such as { w = tensor }, got %s", what, schema.describe(params))
+end
+
 ---Saves parameters and optimizer state as params.bin and optimizer.bin, each replaced in one step, and every `keep`
 ---iterations a copy that stays. Errors: as run:record, but for the iteration.
 ---@param iteration integer
 ---@param params table            as cq.save takes it
 ---@param optimizer? table        the optimizer's state
 function Run:save(iteration, params, optimizer)
+  check_saved("run:save", params)
   ready(self, "run:save")
   -- one file holds all that resuming needs, so that a crash between two files cannot mix two iterations
   local state = { iteration = iteration, params = params, optimizer = optimizer }
@@ -458,6 +465,7 @@ function Run:keeps(iteration) return self.keep ~= nil and iteration > 0 and iter
 ---@param params table            as cq.save takes it
 ---@param optimizer? table        the optimizer's state
 function Run:checkpoint(iteration, params, optimizer)
+  check_saved("run:checkpoint", params)
   ready(self, "run:checkpoint")
   if self:keeps(iteration) or C.cq_clock() - self.saved_at >= CHECKPOINT then
     return self:save(iteration, params, optimizer)

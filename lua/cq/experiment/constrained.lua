@@ -94,10 +94,12 @@ function constrained.recorder(list)
   end
 end
 
--- The value of one constraint c, a tensor of rank 0, in a rollout or of the parameters.
+-- The value of one constraint c, a tensor of rank 0, in a rollout or of the parameters; of no control steps running
+-- gives 0.
 local function value_of(c, run, params, roll)
   if c.terminal then return number(c.terminal(roll.state), c, "terminal") end
   if c.of then return number(c.of(params, roll, run), c, "of") end
+  if roll.steps == 0 then return T.tensor(0) end
   return number(objectives.reduce(c.reduce, roll.record:slice(c.at, c.at, 2):squeeze(2)), c, "reduce")
 end
 

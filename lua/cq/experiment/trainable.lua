@@ -24,7 +24,7 @@ for _, entry in ipairs(field.of_world) do of_world[entry.name] = true end
 ---@field max? number       upper bound
 ---@field per? "robot"|"group"|"particle"|"cable"   one value for all, for each group of the shape, particle or cable; a constant of a
 ---  material has values of the groups and particles whose material has it, and no others
----@field init? any         instead of the value that the robot or the world has
+---@field init? any         instead of the value that the robot or the world has; one value is that of all groups, particles or cables
 ---@field rate? number      of its own, in the place of the optimizer's
 ---@field apply? fun(robot: cq.Robot, value: cq.Tensor): cq.Robot   what the value does: gives a variant of the robot. The name is then the
 ---  user's own, and init its first value, a number or a tensor
@@ -89,6 +89,14 @@ local function shared(robot, name, index, count, what)
   return value[first + 1]
 end
 
+-- Initial values {count, ...} of a robot's field from the one that stands for all of them; other values unchanged.
+local function for_each(robot, name, init, count)
+  local shape, width = init:shape(), values.width(robot, name)
+  local is_one = #shape == #width or #shape == #width + 1 and shape[1] == 1
+  if not is_one or values.is_each(name) then return init end
+  return init:expand { count, unpack(shape, #shape - #width + 1) }
+end
+
 -- The cq.param of a trainable robot field, with initial value and bounds; for per = "group" a table of them by group.
 -- Errors: `per` does not fit the field; no value to start from; values that differ where one is trained.
 local function for_robot(robot, name, def, bounds, what)
@@ -126,9 +134,7 @@ local function for_robot(robot, name, def, bounds, what)
     local start = start_of(robot, name, what)
     return param_of(having and start:gather(having.index, 1) or start, bounds, what)
   end
-  local init = T.as_tensor(def.init)
-  if #values.width(robot, name) == 0 and init.rank == 0 then init = init:expand { having and having.count or n } end
-  return param_of(init, bounds, what)
+  return param_of(for_each(robot, name, T.as_tensor(def.init), having and having.count or n), bounds, what)
 end
 
 -- The cq.param of a trainable world field, with its initial value and bounds: of friction one number, unless walls

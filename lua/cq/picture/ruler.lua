@@ -18,10 +18,14 @@ function ruler.step(range, count)
   return 10 * power
 end
 
----An iterator over the whole numbers k for which k * step lies within lo..hi.
+local WHOLE = 2^52         -- doubles below it have every whole number
+
+---An iterator over the whole numbers k for which k * step lies within lo..hi; none where a double cannot count the
+---steps from 0 to lo or hi.
 ---@return fun(): integer?
 function ruler.ticks(lo, hi, step)
   local k, last = math.ceil(lo / step - 1e-9) - 1, math.floor(hi / step + 1e-9)
+  if not (math.abs(k) < WHOLE and math.abs(last) < WHOLE) then last = -math.huge end
   return function()
     k = k + 1
     if k <= last then return k end

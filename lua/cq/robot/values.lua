@@ -231,7 +231,41 @@ function values.start(robot, name)
   end)
 end
 
----The value of a field for all particles, by operations on the recording tape.
+-- The values {n, ...} of a field from those of groups; particles in none of them keep theirs.
+local function of_groups(robot, name, given)
+  local w = width(robot, field.by_name[name])
+  local sum = values.base(robot, name) * unsqueeze_to(given.rest, #w)
+  for _, group in ipairs(given.groups) do
+    local value = group.value
+    if #w == 0 and value.rank == 1 then value = value:reshape {} end
+    sum = sum + value * unsqueeze_to(group.mask, #w)
+  end
+  return sum
+end
+
+-- The values {n, ...} or {batch, n, ...} of a field from a tensor of one value, of all, or of the particles that have
+-- the field.
+local function over_all(robot, entry, tensor)
+  local n, w = count_of(robot, entry), width(robot, entry)
+  if #w == 0 and tensor.rank == 1 and tensor.count == 1 then return tensor:expand { n } end
+  local lead = tensor.rank - #w
+  if lead == 0 then return tensor:expand(joined({ n }, w)) end
+  local shape, some = tensor:shape(), having(robot, entry)
+  if shape[lead] == n then return tensor end
+  if some and shape[lead] == some.count then return tensor:gather(some.slot, lead) end
+  shape[lead] = n
+  return tensor:expand(shape)
+end
+
+-- A mask {n} of the particles that have a field. some: of constants.having.
+local function mask_of(robot, some)
+  local mask = T.zeros { robot.particle_count }
+  local data = mask:data()
+  for _, p in ipairs(some.index) do data[p - 1] = 1 end
+  return mask
+end
+
+---The value of a field for all particles, by operations on the recording tape; NaN where a particle lacks it.
 ---@param robot cq.Robot
 ---@param name string
 ---@param placed? cq.Robot     as a world holds it: where values in the robot's own coordinates are; the robot itself unless given
@@ -241,27 +275,10 @@ function values.spread(robot, name, placed)
   if not given then return nil end
   if given.relative then return given.tensor + T.tensor((placed or robot).offset) end
   if given.measured then return cables.lengths(robot, values.spread(robot, "position", placed)) end
+  if given.groups then return of_groups(robot, name, given) end
   local entry = field.by_name[name]
-  local n = count_of(robot, entry)
-  local w = width(robot, entry)
-  if given.groups then
-    local sum = values.base(robot, name) * unsqueeze_to(given.rest, #w)
-    for _, group in ipairs(given.groups) do
-      local value = group.value
-      if #w == 0 and value.rank == 1 then value = value:reshape {} end
-      sum = sum + value * unsqueeze_to(group.mask, #w)
-    end
-    return sum
-  end
-  local tensor = given.tensor
-  if #w == 0 and tensor.rank == 1 and tensor.count == 1 then return tensor:expand { n } end
-  local lead = tensor.rank - #w
-  if lead == 0 then return tensor:expand(joined({ n }, w)) end
-  local shape, some = tensor:shape(), having(robot, entry)
-  if shape[lead] == n then return tensor end
-  if some and shape[lead] == some.count then return tensor:gather(some.slot, lead) end
-  shape[lead] = n
-  return tensor:expand(shape)
+  local out, some = over_all(robot, entry, given.tensor), having(robot, entry)
+  return some and T.where(unsqueeze_to(mask_of(robot, some), entry.rank), out, 0 / 0) or out
 end
 
 return values

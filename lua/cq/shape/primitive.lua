@@ -276,6 +276,20 @@ local function crosses_itself(points)
   return false
 end
 
+-- Do all points lie on one line, to rounding?
+local function is_flat(points)
+  local first, far, longest = points[1], points[1], 0
+  -- The square of the distance from the first point.
+  local function distance2(p) return (p[1] - first[1])^2 + (p[2] - first[2])^2 end
+  for _, p in ipairs(points) do
+    if distance2(p) > longest then far, longest = p, distance2(p) end
+  end
+  for _, p in ipairs(points) do
+    if math.abs(side(first, far, p)) > 1e-12 * longest then return false end
+  end
+  return true
+end
+
 ---@class cq.Shape.polygon.def : cq.Shape.part.def
 ---@field points number[][]   {n, 2} its corners in their order, three at least [length]
 
@@ -292,7 +306,7 @@ function primitive.polygon(fields)
     twice = twice + p[1] * q[2] - q[1] * p[2]
     for d = 1, 2 do lower[d], upper[d] = math.min(lower[d], p[d]), math.max(upper[d], p[d]) end
   end
-  if upper[1] == lower[1] or upper[2] == lower[2] then is.fail("cq.Shape.polygon: all points lie on one line") end
+  if is_flat(points) then is.fail("cq.Shape.polygon: all points lie on one line; a polygon needs an area") end
   local exact = not crosses_itself(points) and math.abs(twice) / 2 or nil
   return primitive.new("polygon", self, lower, upper, exact, function(x, y)
     local odd, a = false, points[n]

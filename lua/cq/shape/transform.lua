@@ -164,13 +164,17 @@ end
 ---  2D: shape:rotate(angle, about?)     3D: shape:rotate(angle, axis, about?)
 ---@param angle number              [radian]
 ---@param axis? string|number[]     3D only
----@param about? number[]           a point that stays, the origin unless given [length]
+---@param about? number[]           a point that stays, the origin unless given; in 2D also as the second argument [length]
 ---@return cq.Shape
 function Shape:rotate(angle, axis, about)
   is.argument("shape:rotate", "angle", is.number(), angle)
   if self.dim == 2 then
-    vector(self, "shape:rotate", "about", axis, true)
-    return transformed(self, self.kind, rotation(angle), axis)
+    if axis ~= nil and about ~= nil then
+      is.fail("shape:rotate: a shape in the plane has no axis to turn about; write shape:rotate(angle, about)")
+    end
+    local point = axis or about
+    vector(self, "shape:rotate", "about", point, true)
+    return transformed(self, self.kind, rotation(angle), point)
   end
   is.argument("shape:rotate", "axis", is.any_of { is.one_of { "x", "y", "z" }, is.vector { size = 3 } }, axis)
   vector(self, "shape:rotate", "about", about, true)

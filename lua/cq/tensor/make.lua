@@ -281,13 +281,21 @@ local function check_writable(t, what)
   end
 end
 
----Changes a number in place: t:set(value, i, j).
----@param value number
+-- Raises an error if writing a tensor into another would lose its gradient.
+local function check_plain(value, what, name)
+  if value.requires_grad and tape.recording() then
+    fail("%s: writing in place loses the gradient of %s; use cq.stack or cq.concat", what, name)
+  end
+end
+
+---Changes a number in place: t:set(value, i, j). Errors: a value whose gradient would be lost.
+---@param value number|cq.Tensor    a tensor of one element
 ---@param ... integer
 ---@return cq.Tensor    itself
 function Tensor:set(value, ...)
   check_writable(self, "set")
   schema.argument("set", "value", schema.any_of { schema.number { infinite = true }, schema.tensor() }, value)
+  if class.is_tensor(value) then check_plain(value, "set", "the value") end
   self.pointer[offset_of(self, "set", ...)] = class.is_tensor(value) and value:item() or value
   return self
 end
@@ -304,9 +312,7 @@ function class.set_element(t, index, value)
     fail("t[i] = x: an entry of shape %s needs one of its size, got shape %s", class.shape_text(t.dims),
       class.shape_text(value.dims))
   end
-  if value.requires_grad and tape.recording() then
-    fail("t[i] = x: writing in place loses the gradient of x; use cq.stack or cq.concat")
-  end
+  check_plain(value, "t[i] = x", "x")
   ffi.copy(t.pointer + offset * count, value.pointer, count * 8)
 end
 
