@@ -205,6 +205,23 @@ describe("a file of tensors", function()
     end
   end)
 
+  it("has no ending of another format, and what reads such a file is named", function()
+    for ending, words in pairs {
+      npz = { "would be no .npz file, for its format is cqlua's own", "rollout:export and state:save write .npz" },
+      csv = { "cq.csv.save writes columns of numbers" }, JSON = { "would be no .json file", "the ending .bin" },
+    } do
+      refused(function() T.save(path .. "." .. ending, { x = T.ones { 2 } }) end, unpack(words))
+    end
+    os.remove(path)
+    path = path .. ".csv"
+    write "a,b\n1,2\n3,4\n"
+    refused(function() T.load(path) end, "does not begin with cqtensor; cq.csv reads columns of numbers")
+    os.remove(path)
+    path = path:gsub("csv$", "npz")
+    write "PK\3\4 and more"
+    refused(function() T.load(path) end, "does not begin with cqtensor; of NumPy's files it reads .npy, one array each")
+  end)
+
   it("says what it is when it is something else", function()
     write("a text that is no tensor at all")
     refused(function() T.load(path) end, "not a file of tensors")

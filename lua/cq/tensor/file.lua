@@ -150,12 +150,26 @@ function Writer:table(value, path)
   self.open[value], self.depth = nil, self.depth - 1
 end
 
+-- what writes and what reads files whose endings say another format
+local others = {
+  npz = { write = "rollout:export and state:save write .npz, cq.save one tensor as .npy",
+    read = "of NumPy's files it reads .npy, one array each" },
+  csv = { write = "cq.csv.save writes columns of numbers", read = "cq.csv reads columns of numbers" },
+  json = { write = "give it the ending .bin" },
+}
+
+-- The ending of a path, in lower case, and its entry in `others`: an empty table if it has none.
+local function ending_of(path)
+  local ending = (path:match "%.(%w+)$" or ""):lower()
+  return ending, others[ending] or {}
+end
+
 local precision_kind = schema.one_of { "float64", "float32", default = "float64" }
 
 -- Writes one tensor as a .npy file for NumPy. Errors: a wrong value; the file cannot be written.
 local function save_npy(path, value, precision)
   if not class.is_tensor(value) then
-    fail("cq.save: a .npy file holds one tensor, got %s; other endings take a table", schema.describe(value))
+    fail("cq.save: a .npy file holds one tensor, got %s; the ending .bin takes a table", schema.describe(value))
   end
   local bytes = npy.encode(value, precision)
   engine.check(C.cq_file_replace(path, ffi.cast("const void *", bytes), #bytes, 1), "cq.save")
@@ -163,13 +177,18 @@ end
 
 ---Writes a table of tensors, params (with their bounds), numbers, strings, booleans and tables of these; or, where the
 ---path ends in .npy, one tensor for NumPy. A cq.Uncertainty is written as a table of its fields. The file is replaced
----whole, or left as it was: on a full disk, say. Of the ranks under MPI only the first writes.
+---whole, or left as it was: on a full disk, say. Of the ranks under MPI only the first writes. The format is cqlua's
+---own, and cq.load reads it. Errors: a path that ends in .npz, .csv or .json.
 ---@param path string     of the file
 ---@param value table|cq.Tensor     of named or numbered entries
 ---@param precision? "float64"|"float32"   float32: tensors in half of the bytes, rounded; float64 unless given
 function file.save(path, value, precision)
   schema.argument("cq.save", "path", schema.string(), path)
   precision = schema.argument("cq.save", "precision", precision_kind, precision)
+  local ending, other = ending_of(path)
+  if other.write then
+    fail("cq.save: %s would be no .%s file, for its format is cqlua's own; %s", path, ending, other.write)
+  end
   if option.program.follows then return end
   if path:find "%.npy$" then return save_npy(path, value, precision) end
   value = plain_of(value)
@@ -400,7 +419,9 @@ end
 -- Reads a whole file of tensors; returns its table. Errors: a file of another kind or version, or damaged.
 local function read(self)
   if self.size < #magic or self:bytes(#magic) ~= magic then
-    fail("cq.load: %s is not a file of tensors: it does not begin with %s", self.path, magic)
+    local _, other = ending_of(self.path)
+    fail("cq.load: %s is not a file of tensors: it does not begin with %s%s", self.path, magic, other.read
+      and "; " .. other.read or "")
   end
   local found = self:u32()
   if found < 1 or found > version then
