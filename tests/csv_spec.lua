@@ -295,6 +295,20 @@ describe("what a rollout recorded", function()
     assert.same({ 2 }, still:totable())           -- of p alone
   end)
 
+  it("keeps its times through arithmetic of its shape, as in other units or from another origin", function()
+    local roll, times = rolled(), { 2.3 * dt, 7 * dt }
+    local there = roll.record:at(times)
+    for _, changed in ipairs { 1000 * roll.record, roll.record / 0.001, roll.record * cq.tensor { 1000, 1000 },
+      roll.record * cq.param(1000), (roll.record + roll.record) * 500 - cq.zeros { 2 } } do
+      assert.near(0, (changed:at(times) - 1000 * there):abs():max():item(), 1e-9)
+    end
+    local other = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 2 * dt, substeps = 6, robot:at { 0.4, 0.127 } }
+    local slower = other:rollout { steps = 12, record = function(state) return state:center(robot) end }
+    local function none(tensor) says(sentence(tensor.at, tensor, times), "this tensor has no times") end
+    none(roll.record - slower.record)
+    none(roll.running * cq.ones { 3, 12 })
+  end)
+
   it("is not told outside of its times", function()
     local record = rolled().record
     says(sentence(record.at, record, { 0.5 * dt }), "lies outside of what was recorded")

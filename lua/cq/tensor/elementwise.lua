@@ -88,6 +88,16 @@ end
 
 local first_without_gradient = C.CQ_BINARY_LESS
 
+-- Gives the result of an operation on a record of a rollout the times of the record, for tensor:at, if both have one
+-- shape: 1000 * roll.record is a record in other units. Two records of different control steps have no common times.
+local function keep_times(out, a, b)
+  local first, second = rawget(a, "period"), rawget(b, "period")
+  local record = first and a or second and b
+  if record and (first or second) == (second or first) and class.same_dims(out.dims, record.dims) then
+    rawset(out, "period", first or second)
+  end
+end
+
 -- An element-wise operation of the engine on two tensors or numbers, with broadcasting, recorded on the tape.
 local function binary(op, a, b)
   local what = names[op]
@@ -96,6 +106,7 @@ local function binary(op, a, b)
   local layout, dims = layout_of(what, a, b)
   local out = class.make(dims)
   C.cq_tensor_binary(op, layout, a.pointer, b.pointer, out.pointer)
+  keep_times(out, a, b)
   if op < first_without_gradient and tape.wants(a, b) then return tape.push(binary_back, out, a, b, op) end
   return out
 end
