@@ -2,13 +2,15 @@
 -- and where stiffness, density and strength differ by up to 5 %, drawn at once (their walls hold what touches them and
 -- have no friction).
 --   cqlua tests/papers/designs.lua --example walker --of zoo/walker.bin
--- --of: a file or the folder of a run. The loss is minus a way in m, of a rotator minus an angle in rad, of a balancer
--- the mean distance of its tip from where it began, whose gain is counted from the same body without signals; of it
--- also where in time the worst draw is lost, and whether by the weight that the body bears or by its frequencies.
+-- --of: a file or the folder of a run; --sees place for one of feedback.lua that saw places. The loss is minus a way
+-- in m, of a rotator minus an angle in rad, of a balancer the mean distance of its tip from where it began, whose
+-- gain is counted from the same body without signals; of it also where in time the worst draw is lost, and whether
+-- by the weight that the body bears or by its frequencies.
 local cq = require "cq"
 local changes = require "cq.robustness.changes"
 local is = require "cq.base.schema"
 local quantile = require "cq.base.quantile"
+local moved = require "tests.papers.moved"
 local swaying = require "scenes.swaying"
 local turning = require "scenes.turning"
 
@@ -35,15 +37,16 @@ local objectives = {
 local example = cq.option("example", "walker", is.one_of { "walker", "walker3d", "climber", "balancer", "rotator" })
 local saved = cq.load(cq.option("of", ("zoo/%s.bin"):format(example)))
 local draws = cq.option("draws", 32)
+local sees = cq.option("sees", "velocity", is.one_of { "velocity", "place" })
 
 -- the experiment in an engine step of so many milliseconds
 local function experiment(step)
   local fields = {}
   for key, value in pairs(saved.world) do fields[key] = value end
   fields.substeps = math.floor(fields.dt / (1e-3 * step) + 0.5)
-  local world = cq.World(fields)
-  return cq.Experiment { world = world, steps = saved.steps, observer = saved.observer, controller = saved.controller,
-    weight = saved.data.weight, objective = objectives[example](world) }
+  local world, observer = cq.World(fields), sees == "place" and moved(cq.option("clusters", 4)) or nil
+  return cq.Experiment { world = world, steps = saved.steps, observer = observer or saved.observer,
+    controller = saved.controller, weight = saved.data.weight, objective = objectives[example](world) }
 end
 
 local function loss(run, change)

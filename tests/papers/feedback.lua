@@ -3,29 +3,21 @@
 --   cqlua tests/papers/feedback.lua --example walker --from zoo/walker.bin --with feedback --out runs/walker-feedback
 -- --with none: the body as it comes; pulses: as many iterations of the pulses alone. --over variants: trained in the
 -- mean over the simulation as it is, one of half the step, and two of bodies that are up to 5 % different. --over
--- steps: for the worst of the paper's steps of 0.1 ms, and of 0.25 and 0.05 ms; all: of these and three such bodies.
--- --sees place: also how far clusters are from where they began, which a body that leans tells slowly by its velocity.
+-- steps: for the worst of the paper's steps of 0.1 ms, and of 0.25 and 0.05 ms; drawn: in the mean over these and seven
+-- such bodies; corners: these steps and the eight bodies whose stiffness, density and strength are each 5 % more or
+-- less, in the mean of the worst three tenths.
+-- --sees place: also how far clusters are from where they began (moved.lua).
 -- robustness.json in the folder has what is kept, feedback.json the loss.
 local cq = require "cq"
 local is = require "cq.base.schema"
 local json = require "cq.base.json"
+local moved = require "tests.papers.moved"
 
 local with = cq.option("with", "feedback", is.one_of { "none", "pulses", "feedback" })
-local over = cq.option("over", "one", is.one_of { "one", "variants", "steps", "all" })
+local over = cq.option("over", "one", is.one_of { "one", "variants", "steps", "drawn", "corners" })
 local iterations, rate = cq.option("iterations", 200), cq.option("rate", 5e-3)
 local sees = cq.option("sees", "velocity", is.one_of { "velocity", "place" })
 local own, last = { Experiment = cq.Experiment, Plan = cq.Plan }, nil
-
--- velocities of clusters, and 20 times the way from where they were at the first control step
-local function moved(clusters)
-  local inner = cq.Observer.kmeans { clusters = clusters, velocity = true }
-  return { observe = function(_, state, first)
-    local z = inner:observe(state)
-    first = first or z
-    local half = z:size(z.rank) / 2
-    return cq.concat({ 20 * (z - first):slice(1, half, z.rank), z:slice(half + 1, 2 * half, z.rank) }, -1), first
-  end }
-end
 
 local function more(fields)
   if with ~= "feedback" then return fields end
@@ -42,12 +34,19 @@ rawset(cq, "Experiment", function(fields)
   return last
 end)
 
--- a body whose stiffness, density and strength are each up to 5 % different
+local constants = { "stiffness", "density", "strength" }
+
+-- a body whose constants are each up to 5 % different
 local function other_body(random)
   local change = {}
-  for _, name in ipairs { "stiffness", "density", "strength" } do
-    change[name] = random:uniform({}, { min = -0.05, max = 0.05 }):item()
-  end
+  for _, name in ipairs(constants) do change[name] = random:uniform({}, { min = -0.05, max = 0.05 }):item() end
+  return { change = change }
+end
+
+-- one whose constants are each 5 % more or less, by the bits of k
+local function corner(k)
+  local change = {}
+  for i, name in ipairs(constants) do change[name] = math.floor(k / 2 ^ (i - 1)) % 2 == 0 and -0.05 or 0.05 end
   return { change = change }
 end
 
@@ -57,8 +56,10 @@ local ensembles = {
     return k == 1 and {} or k == 2 and { change = { substeps = 2 } } or other_body(random)
   end },
   steps = steps,
-  all = { count = 6, each = function(random, k) return steps[k] or other_body(random) end },
+  drawn = { count = 10, each = function(random, k) return steps[k] or other_body(random) end },
+  corners = { count = 11, fixed = true, each = function(_, k) return steps[k] or corner(k - 4) end },
 }
+local reduces = { steps = "worst", corners = { cvar = 0.3 } }
 
 local function plan()
   return own.Plan {
@@ -66,7 +67,7 @@ local function plan()
     optimizer = cq.Optimizer.adam { rate = rate, epsilon = 1e-4, relative_epsilon = true, clip = "median" },
     { name = with, iterations = with == "none" and 1 or iterations, body = "extracted",
       train = with == "feedback" and { "design.pulses", "controller" } or { "design.pulses" },
-      variants = ensembles[over], reduce = (over == "steps" or over == "all") and "worst" or nil,
+      variants = ensembles[over], reduce = reduces[over],
       options = { rate = cq.Schedule.linear { from = rate, to = rate / 10 } } },
   }
 end
