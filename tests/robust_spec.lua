@@ -135,6 +135,40 @@ cq.Run.open({ folder = run.folder:gsub("gait$", "loop"), iterations = 1 }):recor
     mistake.says(found.err, "--set is for runs of run:optimize")
   end)
 
+  it("takes what a solve has found from its folder, and refuses a run that is a solve before it runs the script", function()
+    process.write(folder .. "/script.lua", [[
+package.path = "./?.lua;" .. package.path
+local cq, scene = require "cq", require "tests.scene"
+local params, out = { x = cq.param(1), y = { cq.param(0.5, { max = 2 }) } }, cq.option("out", "")
+local lagrangian = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.1 } }
+local solution = lagrangian:solve(params, function(p)
+  print "evaluates"
+  return { objective = (p.x - 2):square() + (p.y[1] - 3):square(), high = p.x }
+end, { iterations = 30, folder = out .. "/solve", constraints = { { name = "high", at_most = 1.5 } } })
+print("found", params.x:item(), params.y[1]:item(), tostring(solution), solution.constraints.high.multiplier)
+local file = io.open(arg[0]:gsub("script.lua", "own.txt"), "a")
+file:write "run\n"
+file:close()
+cq.Experiment { world = scene.world(scene.robot()), steps = 10, controller = cq.Controller.sines { seed = 2 },
+  objective = function(s, start) return start:center("trunk")[1] - s:center("trunk")[1] end,
+  optimizer = cq.Optimizer.adam { rate = 0.05 } }:optimize { iterations = 1, name = "gait" }
+]])
+    local made = process.cqlua { folder .. "/script.lua", "--out", folder .. "/run" }
+    assert.equal(0, made.code, made.err)
+    local before = process.read(folder .. "/run/solve/saved.bin")
+    local found = process.cqlua { "robust", folder .. "/run/gait", "--draws", "0" }
+    assert.equal(0, found.code, found.err)
+    assert.is_nil(found.out:find("evaluates", 1, true))
+    mistake.says(found.out, (made.out:match "found.*$"))
+    assert.equal(before, process.read(folder .. "/run/solve/saved.bin"))
+    assert.is_nil(host.kind(folder .. "/run/solve-earlier-1"))
+    local runs = process.read(folder .. "/own.txt")
+    found = process.cqlua { "robust", folder .. "/run/solve" }
+    assert.equal(1, found.code)
+    mistake.says(found.err, "cqlua robust: the run in " .. folder .. "/run/solve is of optimizer:solve")
+    assert.equal(runs, process.read(folder .. "/own.txt"))
+  end)
+
   it("draws by its own seed, and gives the script that of its run", function()
     process.write(folder .. "/script.lua", [[
 package.path = "./?.lua;" .. package.path

@@ -24,6 +24,11 @@ local function replayed(folder)
   if not host.kind(folder .. "/saved.bin") then
     is.fail("cqlua robust: %s has no best yet: it has no saved.bin", folder)
   end
+  local data = require "cq.load"(folder).data
+  if not data.world and data.version ~= 0 then
+    is.fail("cqlua robust: the run in %s is of optimizer:solve or of a learner without cq.Env, and no experiment was "
+      .. "trained in it; measure one by cq.robustness(experiment) in a script", folder)
+  end
   option.program.replay = true
   local code = require("cq.program").main(arguments)
   local run = require("cq.experiment.untrained").replayed(folder)

@@ -100,7 +100,18 @@ local function signature_of(optimizer, params, constraints, minimize)
   return { problem = problem, manner = manner }
 end
 
----Minimises f from params on. Errors: constraints that the optimizer cannot handle; no trainable tensor.
+-- The state of the solve that was saved in a folder, where a script is run again without training (cqlua robust); nil
+-- elsewhere, and where no solve has saved a point.
+local function state_to_replay(folder)
+  if not (option.program.replay and folder) then return nil end
+  require("cq.run.taken").add(folder)
+  local saved = require("cq.run").saved_in(folder)
+  local state = saved and saved.optimizer
+  return not is.problem(solver.saved_fields, state) and state.best and state or nil
+end
+
+---Minimises f from params on; where the script is run again without training, gives what the folder has, and evaluates
+---nothing. Errors: constraints that the optimizer cannot handle; no trainable tensor.
 ---@param optimizer cq.Optimizer
 ---@param params any            params or tensors in nested tables; become the best point found
 ---@param f fun(params: any): cq.Tensor|table<string, cq.Tensor|number>, ...   the objective, or a table of named
@@ -114,16 +125,16 @@ function solve.run(optimizer, params, f, fields)
   solve.check(optimizer, constraints, def.minimize, "optimizer:solve")
   T.leaves.trainable(params, "optimizer:solve")
   if option.program.check then def.iterations = math.min(def.iterations, 1) end
-  local run = open(def)
+  local replayed = state_to_replay(def.folder)
+  local run = not replayed and open(def) or nil
   local problem = solver.new {
     optimizer = optimizer, params = params, f = named(f), constraints = constraints, iterations = def.iterations,
     minimize = def.minimize,
     signature = signature_of(optimizer, params, constraints, def.minimize),
     on_iteration = def.on_iteration, what = "optimizer:solve", run = run,
-    saved = run and run.saved and run.saved.optimizer
-      or def.state,
+    saved = replayed or run and run.saved and run.saved.optimizer or def.state,
   }
-  local solution = problem:solve()
+  local solution = replayed and problem:found(replayed) or problem:solve()
   T.leaves.load(params, problem.best.params, "optimizer:solve")
   close_folder(run, solution)
   return solution

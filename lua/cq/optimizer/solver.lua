@@ -25,6 +25,7 @@ local Solution = require "cq.optimizer.solution"
 ---@field stage string                    "violation": the objective does not count; "objective"
 ---@field best table?                     { values, judged, iteration, params, feasible }
 ---@field verdict "converged"|"stopped"|nil   why it ended before its iterations were made
+---@field status string?                  how it has ended, once it has
 ---@field run cq.Run?                     that the history is written to
 local Solver = {}
 Solver.__index = Solver
@@ -240,6 +241,7 @@ solver.saved_fields = {
   stage = is.integer { min = 1 }, before = is.table { optional = true },
   -- states of before have none
   constraints = is.string { optional = true }, signature = is.table { optional = true },
+  status = is.string { optional = true },
 }
 
 ---All that is needed to go on, for cq.save.
@@ -248,7 +250,7 @@ function Solver:state()
   return {
     evaluations = self.evaluations, params = T.leaves.snapshot(boxed(self.all)), optimizer = self.optimizer:state(),
     best = self.best, constraints = kinds_of(self.constraints), signature = self.signature,
-    stage = self.stage_at, before = self.recover and self.recover.before,
+    stage = self.stage_at, before = self.recover and self.recover.before, status = self.status,
   }
 end
 
@@ -358,8 +360,16 @@ function Solver:solve()
     is.fail("%s: no evaluation was made; iterations is %d", self.what, self.iterations)
   end
   self.verdict = fine and verdict or self.stage == "done" and "converged" or nil
+  self.status = status_of(self)
   if self.run then self:save() end
-  return Solution.new(self, status_of(self))
+  return Solution.new(self, self.status)
+end
+
+---The solution of a solver that was made from the state of a solve that has ended; no evaluation is made.
+---@param saved table          the state
+---@return cq.Solution
+function Solver:found(saved)
+  return Solution.new(self, saved.status or self.best.feasible and "iterations" or "infeasible")
 end
 
 return solver
