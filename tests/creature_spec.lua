@@ -240,6 +240,10 @@ describe("bad files and numbers", function()
       says(sentence(Creature.finger, { [option] = 0.01 }), option
         .. " goes with drive = \"cables\", and has no effect on air chambers")
     end
+    for _, name in ipairs { "finger", "biped" } do
+      says(sentence(Creature[name], { drive = "cables", max = 3 }),
+        'max goes with drive = "pressure", and has no effect on cables')
+    end
     says(sentence(Creature.finger, { drive = "cables", law = "spool", contraction = 0.4 }),
       "contraction = 0.4 has no effect under law = \"spool\"")
     assert.equal(256, Creature.finger({ drive = "cables", law = "spool" }).particle_count)

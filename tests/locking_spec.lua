@@ -220,6 +220,10 @@ describe("material:capped", function()
       cq.Material.neo_hookean { young = 3, poisson = 0.4 }:capped(0.5)
     end)
     says("got a list of 1", function() cq.Material.neo_hookean { young = 3, poisson = 0.4 }:capped { 20 } end)
+    for _, soft in ipairs { cq.Material.neo_hookean { shear = 0, bulk = 10 },
+      cq.Material.linear { young = 0, poisson = 0.49 } } do
+      says("has a shear modulus of 0 at rest, of which no ratio can be taken", function() soft:capped(20) end)
+    end
     says("has no ratio of bulk to shear modulus to cap", function() cq.Material.fluid { bulk = 50 }:capped(20) end)
   end)
 end)

@@ -217,6 +217,10 @@ describe("actuators", function()
     says(refused(cq.Actuator.pressure { groups = { "foot" }, direction = { 1, 0, 0 } }),
       "direction must have 2 components")
     says(refused(cq.Actuator.pressure { groups = { "foot" }, direction = { { 1, 2 }, { 3, 4 } } }), "must be symmetric")
+    for direction, told in pairs { [{ { 1, 0, 0 }, { 0, 1, 0 } }] = "2 rows of 2 numbers, got 3 numbers in row 1",
+      [{ { 0, 0 }, { 0, 0 } }] = "direction must not be a matrix of zeros" } do
+      says(refused(cq.Actuator.pressure { groups = { "foot" }, direction = direction }), told)
+    end
     says(refused { 3 }, "got 3 at position 1")
     says(refused { { force = function() end, signals = 1 } }, "has no particles")
     says(refused { { force = function() end, particles = "foot" } },

@@ -444,6 +444,12 @@ describe("a rollout", function()
       return s:center("foot"):sum()
     end)
     assert(message:find("rollout:release: cannot be called from inside", 1, true), message)
+    for _, name in ipairs { "on_step", "running", "record", "observer" } do
+      local refused = sentence(function()
+        world:rollout { steps = 2, [name] = function(s) s.roll:release() end }
+      end)
+      assert(refused:find("rollout:release: cannot be called from inside", 1, true), name .. ": " .. refused)
+    end
     world:close()
   end)
 

@@ -103,6 +103,10 @@ describe("an optimizer of parts", function()
     says(update { world = {} }, "the part \"controller\" has an optimizer, but no parameters")
     says(sentence(cq.Optimizer.parts, { a = 1 }), "a must be an optimizer, got 1")
     says(sentence(cq.Optimizer.parts, {}), "got an empty table")
+    local inner = cq.Optimizer.gradient_descent { rate = 1 }
+    says(sentence(cq.Optimizer.parts, { robot = cq.Optimizer.augmented_lagrangian { inner = inner } }),
+      "robot is cq.Optimizer.augmented_lagrangian, which makes its own loop over all parameters; take one with updates")
+    assert(cq.Optimizer.parts { a = cq.Optimizer.parts { b = inner } })
     says(sentence(one.restore, one, { parts = {} }), "the state has no part \"controller\"")
   end)
 end)

@@ -51,6 +51,34 @@ describe("robot:hydrostatic", function()
     end
   end)
 
+  it("keeps that volume where it is brought to rest again, and the deformation of solids", function()
+    local function body(size)
+      return cq.Robot {
+        shape = cq.Shape.box { name = "low", size = size } + cq.Shape.box { name = "high", at = size, size = size },
+        spacing = 1 / 8, material = { low = cq.Material.fluid { bulk = 50 },
+          high = cq.Material.neo_hookean { young = 10, poisson = 0.3 } },
+      }
+    end
+    for _, robot in ipairs { body { 0.25, 0.25 }, body { 0.25, 0.25, 0.25 } } do
+      local gravity, factor = { 0, -1, robot.dim == 3 and 0 or nil }, 2 * cq.eye(robot.dim)
+      local stretched = robot:with { deformation = { high = factor } }
+      local still = stretched:hydrostatic { gravity = gravity }
+      local again = still:hydrostatic { gravity = gravity }
+      local other = robot:with { bulk = 80 }:hydrostatic { gravity = gravity }
+      local through = still:with { bulk = 80 }:hydrostatic { gravity = gravity }
+      assert.is_true(again.volume:close(still.volume, 1e-13))
+      assert.is_true(through.volume:close(other.volume, 1e-13))
+      assert.is_false(still.volume:close(other.volume, 1e-4))
+      local last = robot.particle_count
+      assert.is_true(again.values.deformation.tensor[last]:equal(factor))
+      assert.equal(robot.volume:get(last), again.volume:get(last))
+    end
+    local soft = water():at { 0.1, 0.1 }:hydrostatic { gravity = { 0, -1 } }
+    assert.is_true(cq.check_gradient(function(p)
+      return (soft:with { bulk = p }:hydrostatic({ gravity = { 0, -1 } }).volume * 8):square():sum()
+    end, cq.tensor(90)).ok)
+  end)
+
   it("has gradients to density and bulk modulus", function()
     local robot = water():at { 0.1, 0.1 }
     local result = cq.check_gradient(function(p)

@@ -84,11 +84,15 @@ local function along_vector(v, dim, name)
   return out
 end
 
--- A symmetric direction matrix m, given as rows, as one list of dim^2 numbers. Errors: an entry that is no number; a
--- matrix that is not symmetric.
+-- A symmetric direction matrix m, given as rows, as one list of dim^2 numbers. Errors: a row of another size; an entry
+-- that is no number; a matrix that is not symmetric, or of zeros.
 local function matrix_of(m, dim, name)
-  local out = {}
+  local out, square = {}, 0
   for i = 1, dim do
+    if #m[i] ~= dim then
+      is.fail("%s: a direction matrix must be %d rows of %d numbers, got %s in row %d", name, dim, dim,
+        text.count(#m[i], "number"), i)
+    end
     for j = 1, dim do
       local x, mirrored = m[i][j], m[j] and m[j][i]
       if type(x) ~= "number" or x ~= x then
@@ -99,9 +103,10 @@ local function matrix_of(m, dim, name)
           i, j,
           text.describe(mirrored), j, i)
       end
-      out[#out + 1] = x
+      out[#out + 1], square = x, square + x * x
     end
   end
+  if square == 0 then is.fail("%s: direction must not be a matrix of zeros", name) end
   return out
 end
 

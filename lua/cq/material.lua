@@ -64,6 +64,10 @@ function Material:capped(ratio)
       text.describe(ratio))
   end
   local out = setmetatable(tables.merged(self), Material)
+  if bulk.shear(self) == 0 then
+    is.fail("material:capped: this cq.Material.%s has a shear modulus of 0 at rest, of which no ratio can be taken; give "
+      .. "it bulk = itself", self.law)
+  end
   if not bulk.cap(out, ratio) then
     is.fail("material:capped: a cq.Material.%s has no ratio of bulk to shear modulus to cap", self.law)
   end

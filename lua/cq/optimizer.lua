@@ -447,7 +447,8 @@ local Parts = require("cq.optimizer.parts").methods(Optimizer)
 ---schedule. The parts of an experiment are controller, observer, robot, world and named:
 ---  cq.Optimizer.parts { controller = cq.Optimizer.gradient_descent { rate = 1, clip = 0.1 }, robot =
 ---  cq.Optimizer.adam { rate = 0.1 } }
----Errors: a part without an optimizer; an optimizer without a part, when they meet.
+---Errors: an optimizer that makes its own loop, such as nlopt; a part without an optimizer, or an optimizer without a
+---part, when they meet.
 ---@param given table<string, cq.Optimizer>
 ---@return cq.Optimizer
 function optimizer.parts(given)
@@ -456,6 +457,9 @@ function optimizer.parts(given)
   for name, part in pairs(given) do
     if not text.is_instance(part, "cq.Optimizer") then
       is.fail("cq.Optimizer.parts: %s must be an optimizer, got %s", tostring(name), is.describe(part))
+    elseif not (part.rule or part.parts) then
+      is.fail("cq.Optimizer.parts: %s is cq.Optimizer.%s, which makes its own loop over all parameters; take one with "
+        .. "updates, such as cq.Optimizer.adam", tostring(name), part.kind)
     end
     parts[name] = part
   end

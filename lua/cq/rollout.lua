@@ -166,7 +166,7 @@ end
 ---Gives the memory of the rollout back to the world now, instead of when it is collected as garbage. Afterwards the
 ---rollout's states cannot be read, and no gradients taken. Errors: from within the rollout's own functions.
 function Rollout:release()
-  if self.back then is.fail("rollout:release: cannot be called from inside the rollout's own functions") end
+  if self.back or self.inside then is.fail("rollout:release: cannot be called from inside the rollout's own functions") end
   if self.entry then self.entry.owner[1] = nil end
   self.handle, self.entry = nil, nil
 end
@@ -461,9 +461,9 @@ end
 -- after an error the rollout is released.
 local function guarded_inside(self, f)
   local within = self.world.within
-  local thread = within:enter()
+  self.inside = within:enter()
   local ok, problem = pcall(tape.pause, rollout.guarded, self, f)
-  within:leave(thread)
+  self.inside = within:leave(self.inside)
   if ok then return end
   self:release()
   error(problem, 0)

@@ -43,6 +43,10 @@ local function check_drive(name, def, given)
     is.fail("cq.Creature.%s: %s goes with drive = \"pressure\"; with cables say particles", name, def.count and "count"
       or "spacing")
   end
+  if def.drive == "cables" and given.max ~= nil then
+    is.fail("cq.Creature.%s: max goes with drive = \"pressure\", and has no effect on cables, which pull by stiffness and "
+      .. "contraction", name)
+  end
   if def.drive == "pressure" and def.particles then
     is.fail("cq.Creature.%s: particles goes with drive = \"cables\"; with pressure say count, along each side of a block, or spacing", name)
   end

@@ -4,11 +4,13 @@
 --   dp/dd = rho g / J and p = K / gamma (J^-gamma - 1) (E40) at the depth d give
 --   J = (1 + (gamma - 1) s)^(-1 / (gamma - 1)),  s = rho g d / K;  J = exp(-s) for gamma = 1
 --
--- The share of space that a particle has is its volume now: its initial one is that by J, and its mass grows with it.
+-- The share of space that a particle has stays: its initial volume times its J before, 1 unless it has a deformation.
+-- Its initial volume becomes that share by J, and its mass grows with it.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local constants = require "cq.robot.constants"
+local values = require "cq.robot.values"
 
 local COMPRESSION = 0.05     -- what s may be at the bottom: with more the liquid is soft, and its waves are slow
 
@@ -70,6 +72,19 @@ local function ratio_of(squeeze, exponent)
   return (-T.where(linear, squeeze - 0.5 * a * squeeze:square(), (1 + safe * squeeze):log() / safe)):exp()
 end
 
+-- The determinants {...} of matrices {..., dim, dim}.
+local function determinants(f, dim)
+  -- The entries {...} of row i and column j, counted on from dim + 1 to 1 again.
+  local function at(i, j)
+    i, j = (i - 1) % dim + 1, (j - 1) % dim + 1
+    return f:slice(i, i, -2):squeeze(-2):slice(j, j, -1):squeeze(-1)
+  end
+  if dim == 2 then return at(1, 1) * at(2, 2) - at(1, 2) * at(2, 1) end
+  local sum = 0
+  for j = 1, 3 do sum = sum + at(1, j) * (at(2, j + 1) * at(3, j + 2) - at(2, j + 2) * at(3, j + 1)) end
+  return sum
+end
+
 ---The values of the robot with its liquid at rest, as values.check gives them: deformation and volume, { tensor } each.
 ---Errors: no fluid, none below the surface, or too much compression.
 ---@param robot cq.Robot
@@ -83,23 +98,24 @@ return function(robot, fields)
   end
   -- of all particles, or of those of fluid
   local fluid = constants.having(robot, "exponent")
-  -- A value of the robot at the particles of the liquid, {count, ...} or with the batch in front.
-  local function of(name)
-    local value = robot[name]
-    return fluid and value:gather(fluid.index, name == "position" and -2 or -1) or value
-  end
+  -- Values of all particles at those of the liquid, {count, ...} or with the batch in front. dim: of particles.
+  local function of_liquid(value, dim) return fluid and value:gather(fluid.index, dim or -1) or value end
+  -- A value of the robot at the particles of the liquid.
+  local function of(name) return of_liquid(robot[name], name == "position" and -2 or -1) end
   local depth = (def.surface or top_of(robot, up)) - (of "position" * T.tensor(up)):sum(-1)
   local squeeze = of "density" * size * depth:relu() / of "bulk"
   T.tape.pause(check, squeeze, depth, of "bulk")
-  local ratio = ratio_of(squeeze, of "exponent")
-  if fluid then
-    local mask = T.zeros { robot.particle_count }
-    for _, p in ipairs(fluid.index) do mask:set(1, p) end
-    ratio = T.where(mask, ratio:gather(fluid.slot, -1), 1)
-  end
-  local side = (ratio ^ (1 / robot.dim)):unsqueeze(-1):unsqueeze(-1)
+  local ratio, before = ratio_of(squeeze, of "exponent"), values.spread(robot, "deformation")
+  local mask = fluid and T.zeros { robot.particle_count }
+  for _, p in ipairs(fluid and fluid.index or {}) do mask:set(1, p) end
+  -- Values of all particles from those of the liquid; `other`: of the others.
+  local function to_all(value, other) return fluid and T.where(mask, value:gather(fluid.slot, -1), other) or value end
+  local side = (to_all(ratio, 1) ^ (1 / robot.dim)):unsqueeze(-1):unsqueeze(-1)
+  local deformation = side * T.eye(robot.dim)
+  if before and fluid then deformation = T.where(mask:unsqueeze(-1):unsqueeze(-1), deformation, before) end
+  local change = before and ratio / of_liquid(determinants(before, robot.dim)) or ratio
   return {
-    deformation = { tensor = side * T.eye(robot.dim) },
-    volume = { tensor = robot.volume / ratio },
+    deformation = { tensor = deformation },
+    volume = { tensor = robot.volume / to_all(change, 1) },
   }
 end
