@@ -213,7 +213,8 @@ end
 ---@param run cq.Experiment
 ---@param own table?            from of_stage
 ---@param is_now boolean        the stage begins now, so that the experiment has its body and its options
-function ensemble.check_list(run, own, is_now)
+---@param stage? string         its name, for errors, where the list is its own
+function ensemble.check_list(run, own, is_now, stage)
   if not (own and own.listed) then return end
   local before, of = run.ensemble, { iteration = 1, policies = {} }
   run.ensemble = own
@@ -224,7 +225,8 @@ function ensemble.check_list(run, own, is_now)
     end
   end)
   run.ensemble = before
-  if not fine then error(problem, 0) end
+  if fine then return end
+  error(stage and type(problem) == "string" and is.with_more(problem, " (stage %q)", stage) or problem, 0)
 end
 
 -- ---- all of them ----------------------------------------------------------------------------------------------------

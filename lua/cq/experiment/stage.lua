@@ -97,7 +97,8 @@ function stages.check(stage, run, is_first)
   solve.check(optimizer, run.constraints, { stage.minimize }, what, stage.optimizer
     and ", as optimizer of the stage, of cq.Plan or of cq.Plan.topology")
   free_of(stage, run)
-  ensemble.check_list(run, own, is_first and stage.body == "soft" and stage.iterations > 0)
+  ensemble.check_list(run, own, is_first and stage.body == "soft" and stage.iterations > 0,
+    stage.variants and stage.name)
 end
 
 -- Sets up the stage's body, soft, binary or extracted: run.design or run.extracted.
