@@ -17,8 +17,9 @@ local function rows_of(times, period, count)
     local whole = math.floor(at + 0.5)
     if math.abs(at - whole) < 1e-9 * math.max(1, whole) then at = whole end
     if not (at >= 1 and at <= count) then
-      fail("record:at: time %s lies outside of what was recorded, which is from the first control step's end, %s, to %s",
-        schema.describe(time), schema.describe(period), schema.describe(count * period))
+      fail("record:at: time %s lies outside of what was recorded, which is from the first control step's end, %s, to %s%s",
+        schema.describe(time), schema.describe(period), schema.describe(count * period),
+        at < 1 and "; leave it out, or compare it with the state at the start" or "")
     end
     before[k] = math.min(math.floor(at), count)
     after[k] = math.min(before[k] + 1, count)
@@ -45,7 +46,7 @@ function Tensor:at(times)
   class.check_tensor(self, "at")
   local period = rawget(self, "period")
   if not period then
-    fail "tensor:at: this tensor has no times; at is for roll.record and roll.running, as a rollout gives them"
+    fail "tensor:at: this tensor has no times; at is for roll.record and roll.running; take it first, and change the shape of what it gives"
   end
   local wanted = make.as_tensor(times, "record:at: times")
   if wanted.rank ~= 1 then fail("record:at: times must be a list, got a tensor of rank %d", wanted.rank) end
