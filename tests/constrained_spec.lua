@@ -264,6 +264,8 @@ describe("a mistake in a constraint", function()
       { { name = "a", equal = 1 }, "cq.Experiment: constraint a needs one of terminal, running and of, got 0 of them" },
       { { name = "a", equal = 1, terminal = one, of = one },
         "cq.Experiment: constraint a needs one of terminal, running and of, got 2 of them" },
+      { { name = "a", equal = 1, terminal = one, reduce = "max" },
+        "cq.Experiment: constraint a: reduce is of running, and has no effect without it" },
       { { name = "a", terminal = one }, "cq.Experiment: a needs either at_most or equal" },
       { { name = "a,b", equal = 1, terminal = one },
         'cq.Experiment: a name has no commas, quotes and line ends, got "a,b"' },

@@ -383,6 +383,8 @@ describe("rollout:render and world:render", function()
     says(told { label = function() return true end }, "world:render: the result of label must be a string, or a number")
     says(told { steps = 2, duration = 1 }, "not both")
     says(told { step = 2 }, "did you mean steps")
+    says(told { layout = "apart" }, "world:render: layout is of stills, and has no effect without them")
+    says(told { keep_frames = true }, "world:render: keep_frames is of films, and has no effect on a picture")
     says(told { colour = "blue" }, "world:render: colour must be one of")
     local batch = world:rollout { steps = 2, batch = 2 }
     says(sentence(function() batch:render(folder .. "/fall.png") end), "a batch of 2 scenes is not drawn")

@@ -534,6 +534,8 @@ describe("mistakes in an experiment", function()
       "duration must be a multiple of the control step 0.006, got 0.01")
     assert.equal(50, cq.Experiment({ world = world, duration = 0.3, objective = print }).steps)
     says(sentence(experiment, { objective = { goal = { at = { 0.5, 0.5 } } } }), "goal: of is missing: a group's name")
+    says(sentence(experiment, { objective = { terminal = print, reduce = "max" } }),
+      "objective: reduce is of running, and has no effect without it")
     says(sentence(experiment, { objective = {} }), "objective needs terminal, goal, running, effort or work")
     says(sentence(experiment, { objective = { terminal = print, reduce = "most" } }), "reduce must be one of")
     says(sentence(experiment, { optimizr = 3 }), "unknown field optimizr (did you mean optimizer?)")

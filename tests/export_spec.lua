@@ -304,6 +304,13 @@ describe("rollout:export", function()
       says(of { format = name, interval = 7, path = ("%s/a.%s"):format(folder, name) },
         "interval is 7 control steps, and the rollout makes 6")
     end
+    for ending, told in pairs { csv = "a table of centres over time", glb = "surfaces", stl = "surfaces" } do
+      says(of { path = folder .. "/a." .. ending, fields = { "nonsense" } },
+        "fields goes with particles, and has no effect on " .. told)
+    end
+    says(of { path = folder .. "/a.npz", thickness = 1 }, "thickness goes with surfaces, and has no effect on particles")
+    says(sentence(roll.state.save, roll.state, folder .. "/a.stl", { fields = { "young" } }),
+      "state:save: fields goes with particles, and has no effect on surfaces")
     local wrong = { units = { lenght = "mm" }, path = folder .. "/a.csv" }
     says(of(wrong), "unknown field lenght (did you mean length?); allowed are force, length, mass, stress, time")
     says(sentence(roll.state.save, roll.state, wrong.path, { units = wrong.units }), "did you mean length?")

@@ -291,6 +291,7 @@ describe("a stretched robot", function()
     says(made { factor = 2, joints = { 1.1, 1.2 } },
       "no particle lies between the joints 1.1 and 1.2; along y the robot has them from 0.00625 to")
     says(made { factor = 1, fixed = 3 }, "fixed is joint 3, there are 2")
+    says(made { places = { 0, 1 }, fixed = 2 }, "fixed goes with factor and lengths, and has no effect on places")
     says(sentence(robot.stretched, robot:with { position = robot.position }, { axis = "y", factor = 1 }),
       "has a position by robot:with")
     local world = world_of(robot, { 0.4, 0.2 })

@@ -58,6 +58,12 @@ describe("making tensors", function()
     refused(function() T.zeros { 1.5 } end, "1.5")
     refused(function() T.zeros { 1, 1, 1, 1, 1, 1, 1 } end, "at most 6", "7")
     refused(function() T.zeros "x" end, '"x"')
+    for _, name in ipairs { "zeros", "ones", "empty" } do
+      refused(function() T[name](2, 3) end, ("cq.%s: takes the sizes of all dimensions in one list, as in cq.%s { 2, 3 }")
+        :format(name, name))
+    end
+    refused(function() T.full(2, 3, 4) end, "as in cq.full({ 2, 3 }, value)")
+    refused(function() T.eye(2, 3) end, "cq.eye: takes one size, n for a matrix { n, n }")
     refused(function() T.zeros { 2 ^ 30, 2 ^ 30 } end, "memory")
     refused(function() T.param(3, { min = 4 }) end, "outside its bounds")
     refused(function() T.param(3, { low = 4 }) end, "unknown field low")

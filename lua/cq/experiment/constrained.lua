@@ -49,16 +49,20 @@ local function flattened(given)
 end
 
 ---The user's constraints as a checked list. Errors: a constraint with none, or several, of terminal, running and of;
----unknown fields.
+---reduce without running; unknown fields.
 ---@param given table[]
 ---@return cq.Constraint[] constraints    each with its functions; `at`: the column of one with `running` in roll.record
 function constrained.list(given)
-  local list, defs = constraint.list(flattened(given), spec, "cq.Experiment")
+  local all = flattened(given)
+  local list, defs = constraint.list(all, spec, "cq.Experiment")
   local running = 0
   for k, def in ipairs(defs) do
     local count = (def.terminal and 1 or 0) + (def.running and 1 or 0) + (def.of and 1 or 0)
     if count ~= 1 then
       is.fail("cq.Experiment: constraint %s needs one of terminal, running and of, got %d of them", def.name, count)
+    end
+    if not def.running and all[k].reduce ~= nil then
+      is.fail("cq.Experiment: constraint %s: reduce is of running, and has no effect without it", def.name)
     end
     if def.running then
       running = running + 1

@@ -26,7 +26,8 @@ local spec = is.define("cq.Experiment: objective", {
   reduce = is.any_of { is.one_of { "sum", "mean", "max", "min", "product" }, is.callable(), default = "sum" },
 })
 
----The user's objective as a table of parts. Errors: none of terminal, goal, running, effort and work; unknown fields.
+---The user's objective as a table of parts. Errors: none of terminal, goal, running, effort and work; reduce without
+---running; unknown fields.
 ---@param given cq.Experiment.objective.def|function
 ---@param world cq.World
 ---@return cq.Experiment.objective.def
@@ -34,6 +35,9 @@ function objectives.of(given, world)
   local def = spec(text.is_callable(given) and { terminal = given } or given)
   if not (def.terminal or def.goal or def.running or def.effort or def.work) then
     is.fail("cq.Experiment: objective needs terminal, goal, running, effort or work")
+  end
+  if not def.running and type(given) == "table" and given.reduce ~= nil then
+    is.fail("cq.Experiment: objective: reduce is of running, and has no effect without it")
   end
   def.goal = def.goal and goals.check(def.goal, world)
   return def

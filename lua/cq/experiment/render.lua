@@ -189,6 +189,11 @@ function render.options(path, given, goals, what)
   if def.stills and not def.still then
     is.fail("%s: stills are moments in one picture, so the path must end in .png, got %s", what, text.describe(path))
   end
+  if def.still and def.keep_frames then
+    is.fail("%s: keep_frames is of films, and has no effect on a picture, %s", what, text.describe(path))
+  elseif not def.stills and (given or {}).layout ~= nil then
+    is.fail("%s: layout is of stills, and has no effect without them", what)
+  end
   require_rising(def.stills or {}, what)
   if not def.still then require_even(def, what) end
   def.read_colour, def.scale = visuals.colour(def.colour)

@@ -197,6 +197,10 @@ return function(robot, fields)
   local def = spec(fields)
   local axis = axes[def.axis]
   if axis > robot.dim then is.fail("robot:stretched: axis must be \"x\" or \"y\" in 2D, got \"z\"") end
+  if def.places ~= nil and fields.fixed ~= nil then
+    is.fail("robot:stretched: fixed goes with factor and lengths, and has no effect on places, which say where every "
+      .. "joint is")
+  end
   local joints = joints_of(robot, def, axis)
   local drawn, position, before = own_position(robot)
   local place = T.tape.pause(function() return drawn:slice(axis, axis, 2):squeeze(2) end)

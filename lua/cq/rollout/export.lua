@@ -36,7 +36,8 @@ function out.fields(fields)
 end
 
 ---Checks the fields that name the files, before anything runs: fills in def.path, def.written (the format, of
----cq.export) and def.as. Errors: neither format nor path; two formats; an ending that no format has; unknown units.
+---cq.export) and def.as. Errors: neither format nor path; two formats; an ending that no format has; unknown units;
+---fields or thickness of a file that has none.
 ---@param what string
 ---@param def rollout.export.def
 function out.plan(what, def)
@@ -48,6 +49,7 @@ function out.plan(what, def)
   def.path = def.path or "frames." .. def.format
   if def.format and not def.path:match "%.%w+$" then def.path = def.path .. "." .. def.format end
   def.written, def.as = export.of(what, def.path, def.as)
+  frame.check_effect(what, def, def.written.tabular and "table" or def.as)
   if def.format and def.written.name ~= def.format then
     is.fail("%s: format is \"%s\", and the path ends in .%s", what, def.format, def.written.name)
   end

@@ -68,6 +68,21 @@ function frame.fields(fields)
   return fields
 end
 
+---Raises an error for an option that the file which is written has no use for. holds: "particles", "surface", or
+---"table", centres over time.
+---@param what string
+---@param def state.save.def|rollout.export.def
+---@param holds "particles"|"surface"|"table"
+function frame.check_effect(what, def, holds)
+  local wanted = { fields = "particles", thickness = "surface" }
+  local words = { particles = "particles", surface = "surfaces", table = "a table of centres over time" }
+  for _, name in ipairs { "fields", "thickness" } do
+    if def[name] ~= nil and holds ~= wanted[name] then
+      is.fail("%s: %s goes with %s, and has no effect on %s", what, name, words[wanted[name]], words[holds])
+    end
+  end
+end
+
 -- ---- particles ------------------------------------------------------------------------------------------------------
 
 -- The values {n, ...} of one scene, that of state:scene or of the number `scene`: a row of values {batch, n, ...};
@@ -261,6 +276,7 @@ function frame.save(state, path, options)
   local def = spec(options or {})
   frame.check_units(def)
   local format, as = export.of("state:save", path, def.as)
+  frame.check_effect("state:save", def, as)
   if def.scene and def.scene > state.batch then
     is.fail("state:save: scene is %d, the rollout has %s", def.scene, text.count(state.batch, "scene"))
   end

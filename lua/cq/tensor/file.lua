@@ -77,21 +77,25 @@ function Writer:tensor(t)
   self:add(t, t.count * 8)
 end
 
--- Have all numbers of a tensor the same bits? False for none.
+local UNIFORM_MOST = 2^26                -- equal numbers that a few bytes of a file may ask memory for
+
+-- Have all numbers of a tensor the same bits, and may a file hold them as one? False for none.
 local function is_uniform(t)
+  if t.count == 0 or t.count > UNIFORM_MOST then return false end
   local words = ffi.cast("const uint64_t *", t.pointer)
   for k = 1, t.count - 1 do
     if words[k] ~= words[0] then return false end
   end
-  return t.count > 0
+  return true
 end
 
 -- Appends a tensor in float32, or as one number in float64 if all its numbers are equal, after a byte for which of
 -- both.
 function Writer:single(t)
-  self:u8(is_uniform(t) and kinds.uniform or kinds.single)
+  local uniform = is_uniform(t)
+  self:u8(uniform and kinds.uniform or kinds.single)
   self:shape(t)
-  if is_uniform(t) then return self:number(t.pointer[0]) end
+  if uniform then return self:number(t.pointer[0]) end
   local floats = ffi.new("float[?]", t.count)
   for k = 0, t.count - 1 do floats[k] = t.pointer[k] end
   self:add(ffi.string(floats, t.count * 4), t.count * 4)
@@ -175,13 +179,14 @@ local function save_npy(path, value, precision)
   engine.check(C.cq_file_replace(path, ffi.cast("const void *", bytes), #bytes, 1), "cq.save")
 end
 
----Writes a table of tensors, params (with their bounds), numbers, strings, booleans and tables of these; or, where the
----path ends in .npy, one tensor for NumPy. A cq.Uncertainty is written as a table of its fields. The file is replaced
----whole, or left as it was: on a full disk, say. Of the ranks under MPI only the first writes. The format is cqlua's
----own, and cq.load reads it. Errors: a path that ends in .npz, .csv or .json.
+---Writes a table of tensors, params (with their bounds; a rate of their own is not kept), numbers, strings, booleans
+---and tables of these; or, where the path ends in .npy, one tensor for NumPy. A cq.Uncertainty is written as a table of
+---its fields. The file is replaced whole, or left as it was: on a full disk, say. Of the ranks under MPI only the first
+---writes. The format is cqlua's own, and cq.load reads it. Errors: a path that ends in .npz, .csv or .json.
 ---@param path string     of the file
 ---@param value table|cq.Tensor     of named or numbered entries
----@param precision? "float64"|"float32"   float32: tensors in half of the bytes, rounded; float64 unless given
+---@param precision? "float64"|"float32"   float32: tensors in half of the bytes, rounded, or in next to none where all
+---  numbers are equal, which are kept as they are; float64 unless given
 function file.save(path, value, precision)
   schema.argument("cq.save", "path", schema.string(), path)
   precision = schema.argument("cq.save", "precision", precision_kind, precision)
@@ -269,7 +274,6 @@ function Reader:string()
 end
 
 local chunk = 2^20                       -- bytes read at once
-local UNIFORM_MOST = 2^26                -- equal numbers that a few bytes of a file may ask memory for
 
 local readers = {}
 for name, number in pairs(kinds) do readers[number] = name end
@@ -446,7 +450,8 @@ local function read_npy(handle, path)
 end
 
 ---Reads what save has written, and one array of NumPy's (.npy): floats and integers as a tensor. Params are params
----again, with their bounds. Errors: a file that is missing, cut short, damaged, or of another kind.
+---again, with their bounds and without a rate of their own. Errors: a file that is missing, cut short, damaged, or of
+---another kind.
 ---@param path string
 ---@return table|cq.Tensor
 function file.load(path)

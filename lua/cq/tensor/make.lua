@@ -96,9 +96,19 @@ end
 
 -- ---- by shape -------------------------------------------------------------------------------------------------------
 
--- A new tensor that holds one number everywhere; what: for errors in the shape.
-local function filled(shape, value, what)
-  local out = class.make(class.check_shape(shape, what))
+-- The sizes of a new tensor from what the user gave a constructor, `what`. count: of its arguments besides. Errors:
+-- sizes that are no list.
+local function sizes_of(what, shape, count)
+  if count > 0 then
+    fail("%s: takes the sizes of all dimensions in one list, as in %s", what, what == "cq.full"
+      and "cq.full({ 2, 3 }, value)" or what .. " { 2, 3 }")
+  end
+  return class.check_shape(shape, what)
+end
+
+-- A new tensor that holds one number everywhere; what, count: of sizes_of.
+local function filled(shape, value, what, count)
+  local out = class.make(sizes_of(what, shape, count))
   C.cq_tensor_fill(out.count, value, out.pointer)
   return out
 end
@@ -106,31 +116,33 @@ end
 ---A tensor of zeros.
 ---@param shape integer[]|integer    sizes; {} is rank 0, n is { n }
 ---@return cq.Tensor
-function make.zeros(shape) return filled(shape, 0, "cq.zeros") end
+function make.zeros(shape, ...) return filled(shape, 0, "cq.zeros", select("#", ...)) end
 
 ---A tensor of ones.
 ---@param shape integer[]|integer    sizes; {} is rank 0, n is { n }
 ---@return cq.Tensor
-function make.ones(shape) return filled(shape, 1, "cq.ones") end
+function make.ones(shape, ...) return filled(shape, 1, "cq.ones", select("#", ...)) end
 
 ---A tensor that holds one number everywhere.
 ---@param shape integer[]|integer    sizes; {} is rank 0, n is { n }
 ---@param value number
 ---@return cq.Tensor
-function make.full(shape, value)
-  return filled(shape, schema.argument("cq.full", "value", schema.number { infinite = true }, value), "cq.full")
+function make.full(shape, value, ...)
+  schema.argument("cq.full", "value", schema.number { infinite = true }, value)
+  return filled(shape, value, "cq.full", select("#", ...))
 end
 
 ---A tensor that is not initialised, for code that fills its data.
 ---@param shape integer[]|integer
 ---@return cq.Tensor
-function make.empty(shape) return class.make(class.check_shape(shape, "cq.empty")) end
+function make.empty(shape, ...) return class.make(sizes_of("cq.empty", shape, select("#", ...))) end
 
 ---The identity matrix.
 ---@param n integer
 ---@return cq.Tensor
-function make.eye(n)
+function make.eye(n, ...)
   schema.argument("cq.eye", "n", schema.integer { min = 0 }, n)
+  if select("#", ...) > 0 then fail("cq.eye: takes one size, n for a matrix { n, n }; got %d", 1 + select("#", ...)) end
   local out = make.zeros { n, n }
   for i = 0, n - 1 do out.pointer[i * (n + 1)] = 1 end
   return out
