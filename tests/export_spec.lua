@@ -196,6 +196,9 @@ describe("state:save", function()
     local batch = roll.world:rollout { steps = 2, batch = 2, gravity = gravity }
     local data = cq.csv(batch.state:save(folder .. "/two.csv", { scene = 2, fields = { "velocity" } }))
     assert.near(batch.state:velocities():get(2, 5, 2), data.velocity_y:get(5), 1e-7)
+    says(sentence(batch.state.save, batch.state, folder .. "/two.csv"),
+      "state:save: the state has 2 scenes, and a file holds one of them; give { scene = 1 }, or another one")
+    assert.equal(4, #cq.csv(batch.state:scene(2):save(folder .. "/one.csv", { fields = { "velocity" } })):names())
     says(sentence(batch.export, batch, { format = "npz" }), "a batch of 2 scenes is not exported")
   end)
 

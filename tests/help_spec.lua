@@ -98,6 +98,39 @@ describe("the reference", function()
     assert.equal("direction of fibres, of any length [-]; {n, dim}", field("robot:with", "fibre").text)
   end)
 
+  it("follows lists of one class or another, names of types, and what functions in fields give", function()
+    local titles, names = {}, {}
+    for _, given in ipairs(book.by_name["cq.experiment"].tables) do
+      titles[given.title] = given
+      for _, one in ipairs(given.fields) do names[given.title .. "." .. one.name] = one end
+    end
+    for _, title in ipairs { "constraints[k]", "scenes.each(...)", "variants", "variants.each(...)" } do
+      assert.is_truthy(titles[title], title)
+    end
+    assert.is_truthy(names["constraints[k].at_most"] and names["variants.each(...).change"])
+    assert.equal("8", names["variants.count"].default)
+  end)
+
+  it("has pages of what objects hold", function()
+    for _, name in ipairs { "cq.Solution.constraint", "cq.Robustness.row", "rollout.contact" } do
+      local section = find.by_name(book, name)
+      assert(section and #section.properties > 5, name)
+    end
+    assert.is_nil(find.by_name(book, "cq.Checker"))
+    assert.equal("run:optimize", find.pages(book, "run.optimize")[1].name)
+  end)
+
+  it("says that a field is optional where a function needs it not, of the table of another", function()
+    for name, optional in pairs { ["saved:rollout"] = true, ["world:rollout"] = false } do
+      local steps = book.by_name[name].tables[1].fields[1]
+      assert.equal("steps", steps.name)
+      assert.equal(optional, steps.optional)
+      assert.matches("^a whole number at least 0", steps.allowed)
+    end
+    assert.equal("cq.tape.whole(f, ...)", book.by_name["cq.tape.whole"].call)
+    assert.equal("autoencoder:observe(state, hidden?)", book.by_name["autoencoder:observe"].call)
+  end)
+
   it("leaves out what is for the library alone", function()
     for _, name in ipairs { "world:selection", "robot:placed", "cq.controller.of", "cq.option.get" } do
       assert.is_nil(book.by_name[name], name)

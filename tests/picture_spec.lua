@@ -504,6 +504,8 @@ describe("a film", function()
   it("says before the first frame what cannot be", function()
     fails("cannot write", Picture.video, { path = folder .. "/none/a.mp4" })
     fails("must end in .gif, .mkv, .mp4, .webm", Picture.video, { path = folder .. "/a.avi" })
+    local canvas = Picture.canvas { width = 16, height = 16 }
+    fails('its path must end in .png, got "' .. folder .. '/a.jpg"', function() canvas:write(folder .. "/a.jpg") end)
     fails("fps must be", Picture.video, { path = folder .. "/a.mp4", fps = 0 })
     fails("has no frames", function() Picture.video { path = folder .. "/a.mp4" }:close() end)
     local film = frames(Picture.video { path = folder .. "/a.mp4" })

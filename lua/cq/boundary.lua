@@ -265,7 +265,8 @@ end
 ---@field spacing number|number[]     of the samples along x (and z) [length]
 ---@field origin? number|number[]     of the first sample, on x (and z) [length]
 
----Terrain: solid below heights over x (2D, a list) or over x and z (3D, a list of rows), linear between samples.
+---Terrain: solid below heights over x (2D, a list) or over x and z (3D, a list of rows), linear between samples. Beyond
+---them it goes on with the height of the nearest one.
 ---@type fun(fields: cq.Boundary.height_field.def): cq.Boundary
 boundary.height_field = family("height_field", {
   heights = is.any(),

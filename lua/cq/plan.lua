@@ -108,7 +108,7 @@ plan.of_stage = of_stage
 ---@field options? cq.Plan.options.def    what the iterations have of their own
 ---@field variants? cq.Experiment.variants|false   as cq.Experiment has them, which are taken unless given; false: none
 ---@field reduce? "mean"|"worst"|cq.Experiment.reduce.def   of the losses of variants
----@field initial? "best"|"last"   of the stage before
+---@field initial? "best"|"last"   values of the stage before that it begins with; the best unless given
 ---@field stop? cq.Plan.stop.def|fun(history: table[]): boolean   when it ends before its iterations are made
 ---@field recover? cq.Plan.recover.def|false   what is done where a simulation fails; false: that is an error
 ---@field on_end? fun(run: cq.Experiment)   called when the stage is made
@@ -259,7 +259,7 @@ end
 ---@field options? cq.Plan.options.def     each that a stage has not
 ---@field variants? cq.Experiment.variants|false   as cq.Experiment has them, which are taken unless given; false: none
 ---@field reduce? "mean"|"worst"|cq.Experiment.reduce.def   of the losses of variants
----@field initial? "best"|"last"   values of the stage before that a stage begins with
+---@field initial? "best"|"last"   values of the stage before that a stage begins with; the best unless given
 ---@field stop? cq.Plan.stop.def|fun(history: table[]): boolean   when a stage ends before its iterations are made
 ---@field recover? cq.Plan.recover.def|false   what is done where a simulation fails; false: that is an error
 ---@field on_end? fun(run: cq.Experiment)   called when a stage is made

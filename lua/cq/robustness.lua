@@ -26,6 +26,7 @@ local text = require "cq.base.text"
 local together = require "cq.experiment.together"
 local T = require "cq.tensor"
 
+---One change of the simulation, in robustness.rows.
 ---@class cq.Robustness.row
 ---@field name string          what is changed: "stiffness", ...
 ---@field change string        by how much, as "+5 %"

@@ -41,7 +41,7 @@ local C, tape = engine.C, T.tape
 ---@field running cq.Tensor?        {steps} or {steps, batch}: what running gave after each control step
 ---@field record cq.Tensor?         {steps, ...} or {steps, batch, ...}
 ---@field effort cq.Tensor?         what effort gave: one number, or {batch}
----@field contact cq.Contact?       what walls and pins gave in each control step, where contact = true
+---@field contact cq.Rollout.contact?       what walls and pins gave in each control step, where contact = true
 ---@field work cq.Tensor?           {steps, signals} or {steps, batch, signals}: what the actuators have done to the bodies in
 ---  each control step [energy], where work = true
 ---@field solver cq.SolverReport?         what implicit steps took, where the world makes them

@@ -7,6 +7,7 @@ local text = require "cq.base.text"
 local T = require "cq.tensor"
 local C = require("cq.base.engine").C
 
+---@internal
 ---@class cq.FieldInfo
 ---@field id integer?            cq_field; nil: none of the engine's, but made of others
 ---@field name string

@@ -23,6 +23,7 @@ local schema = {}
 ---@type table<string, cq.Schema>
 schema.registry = {}
 
+---@internal
 ---@class cq.Checker
 ---@field label string                      what is allowed, for people: "a number above 0"
 ---@field cats string                       the LuaCATS type

@@ -113,7 +113,7 @@ end
 ---@field background? string     a colour that is outside, as what is transparent
 ---@field chambers? cq.Creature.chambers.def|table<string, string>|table<string, fun(x: number, y: number): boolean>   colours by name,
 ---  { fore = "#d9694f" }, or functions of a place; unless given two side by side in each foot: "foot.1.back",
----  "foot.1.fore", "foot.2.back", ...
+---  "foot.1.fore", "foot.2.back", ...; of one foot "back" and "fore"
 
 local image = define("from_image", { width = is.number { above = 0 }, background = is.string { optional = true } })
 

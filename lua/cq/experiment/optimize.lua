@@ -35,7 +35,7 @@ local watch = require "cq.base.watch"
 ---@field level? table            what the experiment's function is given
 ---@field variants? cq.Experiment.variants|false   as cq.Experiment has them, which are taken unless given; false: none
 ---@field reduce? "mean"|"worst"|cq.Experiment.reduce.def   of the losses of variants
----@field initial? "best"|"last"
+---@field initial? "best"|"last"   values of the stage before that a stage begins with; the best unless given
 ---@field on_end? fun(run: cq.Experiment)
 ---@field from? string            name of a stage: the run in the folder is repeated from there
 ---@field folder? string          --out, else runs/<name of the script>, unless given

@@ -182,8 +182,8 @@ local spec = is.define("cq.Learner.ppo", {
 ---@class cq.Learner.ppo.def
 ---@field env table|cq.Env        a cq.Env, or an object with its scenes, observation_space, action_space, reset and step
 ---@field steps integer           of all scenes together, rounded down to whole updates
----@field batch? integer          steps of all scenes together between two updates
----@field minibatches? integer    of an epoch
+---@field batch? integer          steps of all scenes together between two updates; a multiple of the scenes of env
+---@field minibatches? integer    of an epoch; the batch must be a multiple of them
 ---@field epochs? integer         of an update
 ---@field hidden? integer[]       units of the hidden layers, with tanh, of the policy and of the value
 ---@field rate? number            of Adam at the start, from where it falls linearly to 0

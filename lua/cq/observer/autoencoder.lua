@@ -261,6 +261,9 @@ end
 ---The mean of the latent vector {latent}, or {batch, latent}, with gradients to the state; between looks that of the
 ---last one. Returns it, and as memory of the next control step, where it looks less often than at each of them; else
 ---nil. Collects the picture that it looks at, where `collect` says so.
+---@param state cq.State
+---@param hidden? cq.Tensor      what the last call gave as memory
+---@return cq.Tensor latent, cq.Tensor? hidden
 function Autoencoder:observe(state, hidden)
   if hidden and state.step % self.every ~= 0 then return hidden, hidden end
   local picture = self:picture(state)

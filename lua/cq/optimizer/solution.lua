@@ -18,6 +18,7 @@ local text = require "cq.base.text"
 local Solution = { __name = "cq.Solution" }
 Solution.__index = Solution
 
+---What became of one constraint, in solution.constraints.
 ---@class cq.Solution.constraint
 ---@field name string
 ---@field value number

@@ -7,6 +7,7 @@ local engine = require "cq.base.engine"
 local colour = require "cq.base.colour"
 local option = require "cq.option"
 local place = require "cq.base.place"
+local text = require "cq.base.text"
 local ascii = require "cq.picture.ascii"
 
 local C = engine.C
@@ -192,10 +193,15 @@ function Canvas:pixels()
 end
 
 ---Writes a PNG file, beside its place and renamed; nothing under cqlua check, and under MPI on ranks but the first.
----@param path string        a name without a slash is in the run's folder
+---Errors: another ending.
+---@param path string        ends in .png; a name without a slash is in the run's folder
 ---@return string path
 function Canvas:write(path)
-  path = place.of(is.argument("picture:write", "path", is.string(), path))
+  is.argument("picture:write", "path", is.string(), path)
+  if not path:lower():match "%.png$" then
+    is.fail("picture:write: a picture is written as PNG, so its path must end in .png, got %s", text.describe(path))
+  end
+  path = place.of(path)
   if place.is_left_out() then return path end
   engine.check(C.cq_image_write(path, self.width, self.height, self:pixels()), "picture:write")
   return path

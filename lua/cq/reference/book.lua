@@ -46,10 +46,15 @@ Book.__index = Book
 local function class_name(name) return (name:gsub("[:%s]+", ".") .. ".def") end
 
 -- Appends to out the table of named fields that a LuaCATS type stands for, { title, fields, items }, and the tables
--- that are types of those fields. title: how errors name the table, as "camera"; definition: its schema, nil for none.
+-- that are types of those fields, or results of functions in them. title: how errors name the table, as "camera";
+-- definition: its schema, nil for none.
 function Book:add_tables(out, type, title, definition)
   for _, part in ipairs(types.split((type:gsub("%?$", "")))) do
     local name = part:gsub("%[%]$", "")
+    -- a list of one class or another
+    for _, one in ipairs(types.split(part:match "^(%b())%[%]$" or "")) do
+      if self.classes[one] then self:add_tables(out, one, title .. "[k]", definition) end
+    end
     local class = self.classes[name]
     local items = scan.is_record(class) and scan.items(self.classes, class) or types.fields(part)
     -- a table of values by name, as a list of tables
@@ -57,14 +62,17 @@ function Book:add_tables(out, type, title, definition)
     if inner then self:add_tables(out, inner, title .. ".NAME", definition) end
     if name ~= part and title ~= "" then title = title .. "[k]" end
     if items and #items > 0 and not (class and out[class]) then
-      definition = scan.is_record(class) and self.by_class[name] or definition
+      local of_class = self.by_class[name] or class and self.by_class[class.parents[1]]
+      definition = scan.is_record(class) and of_class or definition
       if class then out[class] = true end
       local entries = definition and definition.items
       out[#out + 1] = { title = title, fields = field.joined(items, definition), items = entries and entries.label
         or nil }
       for _, item in ipairs(items) do
         local place = (title == "" and "" or title .. ".") .. item.name
-        if not item.type:find "^fun%(" then self:add_tables(out, item.type, place, nil) end
+        local result = item.type:match "^fun%b():%s*(.*)$"
+        if result then self:add_tables(out, result, place .. "(...)", nil)
+        elseif not item.type:find "^fun%(" then self:add_tables(out, item.type, place, nil) end
       end
     end
   end
@@ -249,7 +257,7 @@ function Book:method(section, class, word, found)
   local entry = self:entry(name, found, section)
   -- other ways to ask for it
   local short = class.name:match "([%w_]+)$"
-  for _, front in ipairs { short .. ":", class.name .. ":", class.name .. "." } do
+  for _, front in ipairs { word .. ".", short .. ":", class.name .. ":", class.name .. "." } do
     local other = (front .. found.name):lower()
     self.by_name[other] = self.by_name[other] or entry
   end

@@ -47,15 +47,15 @@ local function text_of(item, checker)
   return listed .. "; " .. said
 end
 
----One field of a table for the reference, from its annotation and the schema's checker; the checker decides whether it
----is optional, and its default.
+---One field of a table for the reference, from its annotation and the schema's checker, which knows its default. A
+---field is optional if either says so.
 ---@param item cq.reference.Item?     its annotation
 ---@param name string
 ---@param checker? cq.Checker           of the schema
 ---@return cq.reference.Field
 function field.of(item, name, checker)
   local optional = item and item.optional or false
-  if checker then optional = checker.optional and true or false end
+  if checker and checker.optional then optional = true end
   return {
     name = name, allowed = allowed_of(item, checker), optional = optional,
     default = checker and default_text(checker.default), text = text_of(item, checker),

@@ -21,7 +21,8 @@ local types = require "cq.reference.type"
 ---@field folder string
 ---@field method_list cq.reference.Function[]
 ---@field methods table<string, table>      by name, those that are annotated as fields too
----@field is_object boolean                 neither a table of named fields nor a module
+---@field internal boolean                  for the library alone
+---@field is_object boolean                 neither a table of named fields that functions take nor a module
 
 ---@class cq.reference.Function
 ---@field owner string?                     the variable before the dot or the colon
@@ -110,6 +111,7 @@ local function add_class(found, file, block, next_line)
   found.classes[#found.classes + 1] = {
     name = block.class, parents = block.parents, text = block.text, fields = block.field, path = file.path,
     folder = file.path:match "^(.*)/", var = next_line:match "^local ([%w_]+) =", overload = block.type,
+    internal = block.internal or false,
   }
 end
 
@@ -218,6 +220,21 @@ local function walk(folder, into)
   end
 end
 
+-- Puts the types that ---@alias NAME TYPE gives names to, in one line, in the place of these names, in all items.
+local function expand_aliases(sources)
+  local aliases = {}
+  for _, content in pairs(sources.texts) do
+    for name, type in content:gmatch "\n%-%-%-@alias ([%w_%.]+) ([^\n]+)" do aliases[name] = type end
+  end
+  for _, list in ipairs { sources.classes, sources.functions } do
+    for _, one in ipairs(list) do
+      for _, item in ipairs(one.fields or one.params) do
+        item.type = item.type:gsub("^[%w_%.]+", aliases)
+      end
+    end
+  end
+end
+
 -- Sets methods, method_list and is_object of each class: a function is a method of the class that the variable before
 -- its colon holds in the same file or folder.
 local function attach_methods(sources)
@@ -244,7 +261,7 @@ local function attach_methods(sources)
       if item.type:find "^fun%(self" then class.methods[item.name] = class.methods[item.name] or item end
     end
     local is_module = class.name:find "Module$" or class.name == "cq"
-    class.is_object = class.var ~= nil and not scan.is_record(class) and not is_module
+    class.is_object = not class.internal and not scan.is_record(class) and not is_module
       and (next(class.methods) ~= nil or #class.fields > 0)
   end
 end
@@ -259,6 +276,7 @@ function scan.library()
     scan_file(found, file)
   end
   attach_methods(found)
+  expand_aliases(found)
   return found
 end
 

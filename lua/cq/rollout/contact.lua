@@ -14,7 +14,7 @@ local DOUBLE = ffi.sizeof "double"
 
 ---What walls and pins give to bodies in each control step, of world:rollout { contact = true }: impulses [mass
 ---length/time]. Divided by the control step they are mean forces. With a batch the scene is the second dimension.
----@class cq.Contact
+---@class cq.Rollout.contact
 ---@field impulse cq.Tensor?     {steps, walls, dim} of each wall; nil in a world without walls
 ---@field normal cq.Tensor?      {steps, walls} the part along the normals of the wall: above 0 where it pushes
 ---@field tangential cq.Tensor?  {steps, walls, dim} the rest: friction, and what a sticky wall holds
@@ -91,7 +91,7 @@ end
 ---no walls or no pins.
 ---@param rows cq.Tensor     of contact.rows
 ---@param world cq.World
----@return cq.Contact
+---@return cq.Rollout.contact
 function contact.of(rows, world)
   local walls = #world.walls
   local out = walls > 0 and parts(rows:slice(1, walls, -2), world.dim) or {}

@@ -16,6 +16,7 @@ function cloud.new(dim)
   }
 end
 
+---@internal
 ---@class cq.Wall
 ---@field particle integer[]    numbers from 1
 ---@field area number[]         flat, dim for each: N A of the undeformed body, N out of the solid [length^(dim-1)]

@@ -35,7 +35,7 @@ local field_names = tables.names(units)
 ---  "body", and "group_NAME", 1 in a group of `groups` of cq.Robot; velocity, deformation, cauchy, von_mises, young,
 ---  group and those of groups unless given
 ---@field precision? "float32"|"float64"   of the numbers in binary files
----@field scene? integer        of a batch, from 1
+---@field scene? integer        of a batch, from 1; needed where it has several
 ---@field units? export.units.def   words for the units in the heads of CSV files, as { length = "mm", time = "s", mass = "kg" }
 ---@field thickness? number     of surfaces in 2D, which are as thick as a cell unless given [length]
 
@@ -266,7 +266,7 @@ end
 local spec = is.define("state:save", frame.fields { scene = is.integer { min = 1, optional = true } })
 
 ---state:save: writes particles or surfaces of one scene in the format of the path's ending. Errors: an unknown ending;
----a scene that the batch lacks; a path that cannot be written.
+---a scene that the batch lacks, or no scene of several; a path that cannot be written.
 ---@param state cq.State
 ---@param path string
 ---@param options? state.save.def
@@ -279,6 +279,9 @@ function frame.save(state, path, options)
   frame.check_effect("state:save", def, as)
   if def.scene and def.scene > state.batch then
     is.fail("state:save: scene is %d, the rollout has %s", def.scene, text.count(state.batch, "scene"))
+  elseif not def.scene and state.batch > 1 and not state.number then
+    is.fail("state:save: the state has %s, and a file holds one of them; give { scene = 1 }, or another one",
+      text.count(state.batch, "scene"))
   end
   local content = T.tape.pause(function()
     if as == "particles" then return format.particles(frame.particles(state, def)) end

@@ -43,6 +43,7 @@ local function finish(before, ok, ...)
 end
 
 ---A list of the arguments with their number n, which counts nils.
+---@param ... any
 ---@return { n: integer, [integer]: any }
 function tape.pack(...) return { n = select("#", ...), ... } end
 
@@ -71,6 +72,7 @@ end
 
 ---Runs a function as a whole: a coroutine cannot be left within it.
 ---@param f fun(...): any
+---@param ... any             for f
 ---@return any ...            what f returns
 function tape.whole(f, ...)
   local thread, is_main = coroutine.running()          -- the main one has a name too, by the flavour of LuaJIT
