@@ -121,4 +121,15 @@ describe("the state of one scene", function()
       world:close()
     end
   end)
+
+  it("has a start where a wall that moves has another velocity than its own", function()
+    local ball = cq.Robot { shape = cq.Shape.disc { name = "ball", radius = 0.1, spacing = 1 / 40 },
+      material = cq.Material.neo_hookean { young = 10, poisson = 0.3 } }
+    local world = cq.World { cells = { 30, 20 }, dx = 1 / 20, dt = 1e-2, substeps = 4, gravity = { 0, -2 },
+      walls = cq.Boundary.floor { at = 0.2, kind = "separate", velocity = { 0, 0.1 } }, ball:at { 0.5, 0.3 } }
+    local v = cq.tensor { { 0, 0.2 } }
+    local first = world:rollout { steps = 4, wall_velocity = v }
+    local more = world:rollout { steps = 4, wall_velocity = v, from = first.state }
+    assert.is_true(more:start():center(ball):equal(first.state:center(ball)))
+  end)
 end)

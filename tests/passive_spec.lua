@@ -71,6 +71,21 @@ describe("options.passive_weight", function()
     assert.is_true(math.abs(slope - (other * direction):sum():item()) > 0.1 * math.abs(slope))
   end)
 
+  it("has the gradient of what is trained beside the design, by which the solid block differs too", function()
+    local numbers = require "cq.experiment.numbers"
+    local def = block()
+    def.trainable = { damping = { init = 1 }, gravity = { init = { 0.1, -9 } } }
+    local run = cq.Experiment(def)
+    run.passive_weight, run.block_losses = 2, {}
+    local p = run.params
+    local function cost(q) return numbers(run, q).passive_cost end
+    assert.is_true(cost(p):item() > 1e-4)
+    local found = cq.check_gradient(function(q) return numbers(run, q).objective end, p, { directions = 1, each = true,
+      steps = { 1e-4, 1e-5, 1e-6 } })
+    for _, direction in ipairs(found.directions) do assert.equal("right", direction.verdict, direction.name) end
+    assert.is_true(#found.directions > 4)
+  end)
+
   it("keeps a body from falling for its way", function()
     local function gained(weight)
       local run = cq.Experiment(block)

@@ -262,6 +262,35 @@ describe("a stretched robot", function()
     assert.near(1.2, run.best.params.named.length:item(), 0.02)
   end)
 
+  it("with pins ends as it does alone, whatever was stretched before", function()
+    local dx = 1 / 16
+    local function bar(name, formulation)
+      return cq.Robot { name = name, formulation = formulation, pins = "tip",
+        shape = cq.Shape.box { size = { 12 * dx, 2 * dx }, spacing = dx / 2 },
+        groups = { tip = function(x) return x > 11 * dx end },
+        material = cq.Material.neo_hookean { young = 10, poisson = 0.3 } }
+    end
+    for _, formulations in ipairs { { "total_lagrangian" }, { "updated" }, { "total_lagrangian", "updated" } } do
+      -- where both bars end for the last of these factors
+      local function ends(factors)
+        local fields = { cells = { 32, 24 }, dx = dx, dt = 1e-2, substeps = 10, gravity = { 0, -1 },
+          precision = "float64" }
+        for k, formulation in ipairs(formulations) do
+          fields[k] = bar("bar " .. k, formulation):at { 6.2 * dx, (2.1 + 6 * k) * dx }
+        end
+        local world, out = cq.World(fields), nil
+        for _, factor in ipairs(factors) do
+          local robots = {}
+          for k, robot in ipairs(world.robots) do robots[k] = robot:stretched { axis = "x", factor = factor } end
+          out = world:rollout { steps = 20, robot = robots }.state:positions():copy()
+        end
+        return out
+      end
+      local alone = ends { 1.1 }
+      assert.is_true(alone:equal(ends { 1.12, 1.1 }) and alone:equal(ends { 1.08, 1.1 }), formulations[1])
+    end
+  end)
+
   it("follows a rest length of the user's where it was given", function()
     local body = Creature.finger { drive = "cables" }
     local values = require "cq.robot.values"

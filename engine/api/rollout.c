@@ -130,11 +130,11 @@ const double *cq_rollout_solver(const cq_rollout *r) { return r->track.solver; }
 // Sets plan to how the rollout spends its memory: records, checkpoints, and how often control steps are recomputed.
 void cq_rollout_plan(const cq_rollout *r, cq_plan *plan) { *plan = *cq_memo_plan(r->memo); }
 
-// CQ_OK, or CQ_INVALID if a pinned particle starts in another cell than in the world's definition: the nodes that pins
-// hold were found when the world was made. position {n, dim}.
+// CQ_OK, or CQ_INVALID if a pinned particle of an updated body starts in another cell than in the world's definition:
+// the nodes that its pins hold were found when the world was made. position {n, dim}.
 static cq_status check_pins(const cq_model *m, const double *position) {
   for (int64_t k = 0; k < m->pin_count; k++)
-    for (int i = 0; i < m->dim; i++) {
+    for (int i = 0; i < m->dim && !cq_on_reference(m, m->pins[k]); i++) {
       const int64_t at = (int64_t)m->pins[k] * m->dim + i;
       if (floor(position[at] / m->dx - 0.5) == floor(m->position[at] / m->dx - 0.5)) continue;
       return cq_fail(

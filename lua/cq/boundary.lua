@@ -317,10 +317,11 @@ function Boundary:holds_node(domain)
       inside = inside and math.floor(self.upper[d] / domain.dx + slack) >= math.ceil(self.lower[d] / domain.dx - slack)
     else
       local at = self.center[d] / domain.dx
-      square = square + (at - math.floor(at + 0.5)) ^ 2
+      local off = at - math.floor(at + 0.5)
+      square = square + off * off
     end
   end
-  return self.shape == "box" and inside or self.shape == "sphere" and square ^ 0.5 <= self.radius / domain.dx + slack
+  return self.shape == "box" and inside or self.shape == "sphere" and math.sqrt(square) <= self.radius / domain.dx + slack
 end
 
 ---Raises an error if a field of the wall was assigned after it was made.
@@ -401,8 +402,11 @@ local inside = {
   -- Is the point double x[dim] in the solid of a ball, or outside of a hollow one? wall: cq_wall.
   sphere = function(wall, dim, x)
     local square = 0
-    for i = 0, dim - 1 do square = square + (x[i] - wall.point[i]) ^ 2 end
-    return (square < wall.radius ^ 2) == (wall.hollow == 0)
+    for i = 0, dim - 1 do
+      local way = x[i] - wall.point[i]
+      square = square + way * way
+    end
+    return (square < wall.radius * wall.radius) == (wall.hollow == 0)
   end,
   -- Is the point double x[dim] below a terrain? wall: cq_wall.
   height_field = function(wall, dim, x)

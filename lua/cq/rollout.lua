@@ -440,7 +440,8 @@ local function new(world, def, on)
     fields.keep_shapes(world, self.set, def.from.roll.set, def.scenes, def.from.number)
   end
   self.beginning = { robot = def.robot, batch = def.batch, steps = 0, weight = def.weight, scenes = def.scenes,
-    gravity = self.gravity and gravity.of_step(self.gravity, 1) or def.gravity }
+    gravity = self.gravity and gravity.of_step(self.gravity, 1) or def.gravity,
+    wall_velocity = not self.wall_motion and def.wall_velocity or nil }
   if def.contact then contact.check(world) end
   if def.work then work.check(self) end
   self.pool = def.from and def.from.roll.pool or world:pool_at(self.set.position)

@@ -31,13 +31,16 @@ local function nearest(robot, place, what)
   local x, dim, best, least = robot.position:data(), robot.dim, 0, math.huge
   for p = 0, robot.particle_count - 1 do
     local square = 0
-    for i = 1, dim do square = square + (x[p * dim + i - 1] - place[i]) ^ 2 end
+    for i = 1, dim do
+      local way = x[p * dim + i - 1] - place[i]
+      square = square + way * way
+    end
     if square < least then best, least = p, square end
   end
   local size = robot.volume:get(best + 1) ^ (1 / dim)
-  if least > (1.5 * size) ^ 2 then
+  if math.sqrt(least) > 1.5 * size then
     is.fail("%s is %s, %s away from the nearest particle of %s; places are those of its shape, before robot:at, and a point fixed in the world is "
-      .. "{ anchor = %s }", what, text.place(place), text.number(least ^ 0.5), robot.name, text.place(place))
+      .. "{ anchor = %s }", what, text.place(place), text.number(math.sqrt(least)), robot.name, text.place(place))
   end
   return best
 end
@@ -79,8 +82,8 @@ end
 -- The distance of two points [length].
 local function distance(a, b)
   local square = 0
-  for i = 1, #a do square = square + (a[i] - b[i]) ^ 2 end
-  return square ^ 0.5
+  for i = 1, #a do square = square + (a[i] - b[i]) * (a[i] - b[i]) end
+  return math.sqrt(square)
 end
 
 ---Makes the cq.Cable of a cable actuator: finds the particles of each point of its path in the robot. Errors:
@@ -229,7 +232,7 @@ local function tensions(path, dim, values, offset, slope, u)
     local e, square = {}, 0
     for i = 0, dim - 1 do
       e[i] = x[s * dim + i] - x[(s - 1) * dim + i]
-      square = square + e[i] ^ 2
+      square = square + e[i] * e[i]
     end
     local length = math.sqrt(square)
     for i = 0, dim - 1 do e[i] = length > 0 and e[i] / length or 0 end

@@ -47,8 +47,9 @@ local function weights_at(places, dim, ridge)
   end
   for k, d in ipairs(places) do
     local square = 0
-    for i = 1, dim do square = square + d[i] ^ 2 end
-    phi[k] = (1 - math.sqrt(square)) ^ 2
+    for i = 1, dim do square = square + d[i] * d[i] end
+    local near = 1 - math.sqrt(square)
+    phi[k] = near * near
     for i = 1, dim + 1 do
       for j = 1, dim + 1 do m[i][j] = m[i][j] + phi[k] * (i > 1 and d[i - 1] or 1) * (j > 1 and d[j - 1] or 1) end
     end

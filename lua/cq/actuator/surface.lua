@@ -44,7 +44,7 @@ local function sum_of(area, dim)
     local square = 0
     for i = 1, dim do
       sum[i] = (sum[i] or 0) + vector[i]
-      square = square + vector[i] ^ 2
+      square = square + vector[i] * vector[i]
     end
     size = size + math.sqrt(square)
   end
@@ -74,7 +74,7 @@ local function check_closed(robot, name, wall, walls)
   if wall.closed or not wall.chamber then return end
   local sum, size = sum_of(walls.area, robot.dim)
   local square = 0
-  for i = 1, robot.dim do square = square + (sum[i] or 0) ^ 2 end
+  for i = 1, robot.dim do square = square + (sum[i] or 0) * (sum[i] or 0) end
   is.fail("%s: the chamber \"%s\" of %s is open, a part of its walls was taken away: its area vectors sum to %.3g, %.3g of what is left; do not "
     .. "cut the shape there", WHAT, name, robot.name, math.sqrt(square), math.sqrt(square) / math.max(size, 1e-300))
 end
@@ -182,7 +182,7 @@ local function of_list(robot, given)
     end
     if not (square > 0) then is.fail("%s: a normal must not be the zero vector", WHAT) end
     out.area[k] = {}
-    for i = 1, dim do out.area[k][i] = area * normal[i] / square ^ 0.5 end
+    for i = 1, dim do out.area[k][i] = area * normal[i] / math.sqrt(square) end
   end
   return out
 end

@@ -20,9 +20,10 @@ end
 ---@param run cq.Experiment      with a design
 ---@param params table
 ---@param steps? integer         the experiment's unless given
+---@param density? cq.Tensor     {n} in the place of the design's
 ---@return cq.Tensor loss, cq.Rollout
-function passive.loss(run, params, steps)
-  local roll = run:rollout(without_pulses(params), { steps = steps })
+function passive.loss(run, params, steps, density)
+  local roll = run:rollout(without_pulses(params, density), { steps = steps })
   return run:loss(roll), roll
 end
 
@@ -34,20 +35,31 @@ local function is_alone(params)
   return true
 end
 
--- The loss of the solid block (density 1 everywhere) without any signal, a number. steps: control steps, nil: all. If
--- design and controller alone are trained, that of all is computed once a stage, until an option of rollouts changes.
+-- The loss of the body without any signal, a number, and a copy of params that holds its gradient, if a tape records and
+-- the loss is below `least`, math.huge for any; else nil. Its rollout is reversed at once. density: of the design's
+-- particles, that of params unless given; steps: control steps, nil: all.
+local function loss_and_slopes(run, params, density, steps, least)
+  local own = T.leaves.snapshot(params)
+  for tensor, copy in pairs(T.leaves.pair(params, own)) do copy.requires_grad = tensor.requires_grad end
+  local record = T.tape.recording() and least and T.tape.new() or nil
+  local loss, roll = T.tape.with(record, passive.loss, run, own, steps, density)
+  local value = loss:item()
+  local matters = record ~= nil and value < least
+  if matters then record:backward(loss) end
+  roll:release()
+  return value, matters and own or nil
+end
+
+-- The loss of the solid block (density 1 everywhere) without any signal, and its gradient, as loss_and_slopes gives
+-- them. If design and controller alone are trained, on which it does not depend, it is computed once a stage, until an
+-- option of rollouts changes, and has no gradient.
 local function loss_of_block(run, params, steps)
-  local kept, key = run.block_losses, run.scene_number or 0
-  if kept[key] and not steps and is_alone(params) then return kept[key] end
+  local kept, key, is_fixed = run.block_losses, run.scene_number or 0, is_alone(params)
+  if kept[key] and not steps and is_fixed then return kept[key] end
   local solid = T.ones(params.design.density:shape())
-  local loss = T.tape.pause(function()
-    local roll = run:rollout(without_pulses(params, solid), { steps = steps })
-    local value = run:loss(roll):item()
-    roll:release()
-    return value
-  end)
+  local loss, slopes = loss_and_slopes(run, params, solid, steps, not is_fixed and math.huge or nil)
   if not steps then kept[key] = loss end
-  return loss
+  return loss, slopes
 end
 
 ---Does the present stage add the passive cost, a charge on what the body gains without signals? Not for an extracted
@@ -56,39 +68,30 @@ end
 ---@return boolean
 function passive.is_charged(run) return (run.passive_weight or 0) > 0 and not run.extracted end
 
--- The gain without any signal, a number: by how much the loss of the body is below that of the solid block. Also a copy
--- of params that holds the gradient of the body's loss, if a tape records and there is a gain; else false or nil.
-local function gain_over_block(run, params, steps)
-  local block, own = loss_of_block(run, params, steps), T.leaves.snapshot(params)
-  for tensor, copy in pairs(T.leaves.pair(params, own)) do copy.requires_grad = tensor.requires_grad end
-  local record = T.tape.recording() and T.tape.new()
-  local loss, roll = T.tape.with(record or nil, passive.loss, run, own, steps)
-  local gain = block - loss:item()
-  local matters = record and gain > 0
-  if matters then record:backward(loss) end
-  roll:release()
-  return gain, matters and own
-end
-
 ---The stage's passive_weight times the gain, at least 0, of the body without signals over the solid block; nil where
----the stage has no weight. Its rollout is reversed at once, so that it takes no memory beside the objective's rollout;
----the block's loss has no gradient.
+---the stage has no weight. Its rollouts are reversed at once, so that they take no memory beside the objective's.
 ---@param run cq.Experiment
 ---@param params table
 ---@param steps? integer
 ---@return cq.Tensor? cost
 function passive.cost(run, params, steps)
   if not passive.is_charged(run) then return nil end
-  local gain, own = gain_over_block(run, params, steps)
-  local cost = T.tensor { math.max(0, gain) * run.passive_weight }:sum()
-  if not own then return cost end
-  local copy = T.leaves.pair(params, own)
+  local block, of_block = loss_of_block(run, params, steps)
+  local loss, of_body = loss_and_slopes(run, params, nil, steps, block)
+  local cost = T.tensor { math.max(0, block - loss) * run.passive_weight }:sum()
+  if not of_body then return cost end
   return T.tape.custom { outputs = { cost }, name = "passive cost", backward = function(gradient)
-    local by = -run.passive_weight * gradient:item()
-    for _, leaf in ipairs(T.leaves.list(params)) do
-      local slope = copy[leaf.tensor] and copy[leaf.tensor].grad
-      if slope then leaf.tensor:accumulate(by * slope) end
+    local by = run.passive_weight * gradient:item()
+    -- Adds a share of the slopes that a copy of params holds to those of params.
+    local function add(own, share)
+      local copy = T.leaves.pair(params, own)
+      for _, leaf in ipairs(T.leaves.list(params)) do
+        local slope = copy[leaf.tensor] and copy[leaf.tensor].grad
+        if slope then leaf.tensor:accumulate(share * slope) end
+      end
     end
+    add(of_body, -by)
+    if of_block then add(of_block, by) end
   end }
 end
 

@@ -59,7 +59,7 @@ function smoothing.mix(grads, losses, noise, sigma)
   local zeroth = {}
   for i, eps in ipairs(noise) do
     zeroth[i] = {}
-    for k, tensor in ipairs(eps) do zeroth[i][k] = tensor * ((losses[i] - mean) * n / ((n - 1) * sigma ^ 2)) end
+    for k, tensor in ipairs(eps) do zeroth[i][k] = tensor * ((losses[i] - mean) * n / ((n - 1) * sigma * sigma)) end
   end
   local first, v1 = mean_and_variance(grads)
   local other, v0 = mean_and_variance(zeroth)

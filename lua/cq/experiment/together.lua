@@ -222,6 +222,16 @@ local function is_scene(def)
   return true
 end
 
+-- Has a world a value of its own that is a function of time: gravity, or the velocity of a wall? name: of the field.
+local function changes_with_time(world, name)
+  if name == "gravity" then return world.gravity_at ~= nil end
+  if name ~= "wall_velocity" then return false end
+  for _, wall in ipairs(world.walls) do
+    if wall.velocity_at then return true end
+  end
+  return false
+end
+
 -- Can two rollout definitions be scenes of one batch?
 local function fits(def, other)
   if def.world ~= other.world or def.design ~= other.design or def.variables ~= other.variables then return false end
@@ -229,6 +239,10 @@ local function fits(def, other)
   if not backward.are_same(def.fields.gradient, other.fields.gradient) then return false end
   for _, name in ipairs(alike_fields) do
     if not alike(def.fields[name], other.fields[name]) then return false end
+  end
+  for _, entry in ipairs(field.of_world) do
+    local name = entry.name
+    if changes_with_time(def.world, name) and not alike(def.fields[name], other.fields[name]) then return false end
   end
   return true
 end

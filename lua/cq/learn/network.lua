@@ -17,7 +17,7 @@ local function orthogonal(source, inputs, outputs, gain)
       end
     end
     local norm = 0
-    for k = 1, long do norm = norm + rows[i][k] ^ 2 end
+    for k = 1, long do norm = norm + rows[i][k] * rows[i][k] end
     for k = 1, long do rows[i][k] = rows[i][k] * gain / math.sqrt(norm) end
   end
   local out = T.tensor(rows)

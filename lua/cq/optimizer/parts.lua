@@ -47,7 +47,7 @@ function parts.methods(Optimizer)
     for _, name in ipairs(names) do
       local part = self.parts[name]
       part:update(params[name], grads[name])
-      square = square + part.norm ^ 2
+      square = square + part.norm * part.norm
     end
     self.iteration, self.norm = self.iteration + 1, math.sqrt(square)
   end

@@ -181,7 +181,10 @@ local function successors(robot, position, sources)
     local best, least = 1, math.huge
     for k = 0, #sources - 1 do
       local square = 0
-      for d = 0, dim - 1 do square = square + (y[k * dim + d] - x[(p - 1) * dim + d]) ^ 2 end
+      for d = 0, dim - 1 do
+        local way = y[k * dim + d] - x[(p - 1) * dim + d]
+        square = square + way * way
+      end
       if square < least then best, least = k + 1, square end
     end
     out[p] = { best }

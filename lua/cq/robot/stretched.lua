@@ -151,7 +151,10 @@ local function check_walls(robot, def, place, joints, lengths)
   for _, one in ipairs(robot.surfaces) do
     for k, p in ipairs(one.area and one.index or {}) do
       local across, along = 0, one.area:get(k, axis)
-      for d = 1, robot.dim do across = across + (d == axis and 0 or one.area:get(k, d) ^ 2) end
+      for d = 1, robot.dim do
+        local area = d == axis and 0 or one.area:get(k, d)
+        across = across + area * area
+      end
       if across > 1e-16 * along * along then
         local x, j = place:get(p + 1), 0
         while j < #joints and x >= joints[j + 1] do j = j + 1 end

@@ -90,8 +90,8 @@ local function require_back(roll, status)
   unstable.raise(roll, status)
 end
 
----Multiplies the adjoint of the state that the engine is at by the decay of one engine step (a control step is
----world.pieces of them), or cuts it at the end of a window; does nothing for exact gradients.
+---Multiplies the adjoint of the state that the engine is at, between two control steps, by the decay of one, or cuts it
+---at the end of a window; does nothing for exact gradients.
 function Back:discount()
   if self.roll.is_exact then return end
   require_back(self.roll, C.cq_rollout_discount(self.roll.handle))
@@ -141,14 +141,12 @@ function Back:reverse_engine_steps(step)
   local count = roll.batch * roll.keep.force_width
   ffi.fill(self.held_grad, count * DOUBLE)
   for at = from - 1, to, -1 do
+    backward.limit(roll, at == from - 1)
     require_back(roll, C.cq_rollout_run_adjoint(roll.handle, 1,
       self.stress_width > 0 and self.grad_engine_signals or nil, self.force_grad))
     roll.keep:add_signals(self.grad_signals + step * self.width, self.grad_engine_signals)
     for k = 0, count - 1 do self.held_grad[k] = self.held_grad[k] + self.force_grad[k] end
-    if at > to then
-      forces_adj(self, step, states.new(roll, at / pieces))
-      self:discount()
-    end
+    if at > to then forces_adj(self, step, states.new(roll, at / pieces)) end
   end
 end
 

@@ -48,19 +48,33 @@ function backward.window_steps(window, world, what)
   return steps * world.pieces < 2 ^ 31 and steps or 0              -- longer than any rollout
 end
 
----Sets the gradient options of a rollout in it (window, discount, is_exact, altered) and in the engine.
+-- Tells the engine how the adjoint goes from one control step to the one before; where these are reversed engine step
+-- by engine step (world.pieces), rollout/adjoint.lua asks for the decay between control steps. clip: the largest norm.
+local function set_rules(self, clip)
+  engine.check(C.cq_rollout_set_adjoint(self.handle, self.discount, self.window * self.world.pieces, clip),
+    "world:rollout: gradient")
+end
+
+---Sets the gradient options of a rollout in it (window, discount, clip, is_exact, altered) and in the engine.
 ---Errors: unknown options; a window of no whole control steps.
 ---@param self cq.Rollout
 ---@param given world.rollout.gradient.def?
 function backward.apply(self, given)
   local def, world = spec(given or {}), self.world
-  local decay, clip = def.decay or math.huge, def.clip or math.huge
+  local decay = def.decay or math.huge
+  self.clip = def.clip or math.huge
   self.window = backward.window_steps(def.window, world, "world:rollout: gradient")
   self.discount = math.exp(-world.control_dt / decay)                          -- of a control step
   self.is_exact = self.discount == 1 and self.window == 0
-  self.altered = not (self.is_exact and clip == math.huge) and "gradient of world:rollout" or nil
-  engine.check(C.cq_rollout_set_adjoint(self.handle, self.discount ^ (1 / world.pieces), self.window * world.pieces,
-    clip), "world:rollout: gradient")
+  self.altered = not (self.is_exact and self.clip == math.huge) and "gradient of world:rollout" or nil
+  set_rules(self, self.clip)
+end
+
+---Limits the norm of the adjoint of the state after a control step, and not of those between its engine steps.
+---@param self cq.Rollout
+---@param is_after boolean       is the state that is reversed next the one after a control step?
+function backward.limit(self, is_after)
+  if self.clip < math.huge then set_rules(self, is_after and self.clip or math.huge) end
 end
 
 ---The factor on the adjoint of the state between control step i, from 0, and the step before it: the decay, or 0 where

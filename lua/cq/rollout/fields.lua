@@ -350,8 +350,8 @@ end
 -- Raises an error if a deformation {n, dim, dim} or {batch, n, dim, dim} turns a particle inside out.
 local function check_deformation(world, deformation)
   local f, dim, n = deformation:data(), world.dim, world.particle_count
-  for k = 0, deformation.count / dim ^ 2 - 1 do
-    local det = determinant(f + k * dim ^ 2, dim)
+  for k = 0, deformation.count / (dim * dim) - 1 do
+    local det = determinant(f + k * dim * dim, dim)
     if not (det > 0) then
       is.fail("world:rollout: deformation of particle %d turns it inside out: its determinant is %s; it must be above 0",
         k % n + 1, text.number(det))
@@ -431,7 +431,7 @@ end
 -- courant: that number.
 local function remedy(world, set, courant)
   local speed = set.velocity and T.tape.pause(function()
-    return set.velocity.tensor:square():sum(-1):max():item() ^ 0.5
+    return math.sqrt(set.velocity.tensor:square():sum(-1):max():item())
   end) or 0
   local names, share = {}, speed * world.control_dt / world.substeps / world.dx
   for _, entry in ipairs(field.list) do

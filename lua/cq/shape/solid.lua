@@ -80,7 +80,7 @@ end
 -- The length of a vector.
 local function length_of(vector, dim)
   local square = 0
-  for d = 0, dim - 1 do square = square + vector[d] ^ 2 end
+  for d = 0, dim - 1 do square = square + vector[d] * vector[d] end
   return math.sqrt(square)
 end
 

@@ -52,7 +52,7 @@ local function conjugate_gradients(self, inverse, b, y)
   ffi.fill(y, n * 8)
   ffi.copy(r, b, n * 8)
   local rho = precondition(n, inverse, r, z)
-  local enough = TOLERANCE ^ 2 * rho
+  local enough = TOLERANCE * TOLERANCE * rho
   ffi.copy(p, z, n * 8)
   for _ = 1, ROUNDS * n do
     if rho <= enough then return end

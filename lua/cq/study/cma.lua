@@ -20,7 +20,7 @@ local function constants(self)
   end
   for i = 1, half do
     weights[i] = weights[i] / sum
-    squares = squares + weights[i] ^ 2
+    squares = squares + weights[i] * weights[i]
   end
   local mu = 1 / squares
   self.weights, self.mu = weights, mu
@@ -119,7 +119,7 @@ local function adapt_sigma(self, step)
     local sum = 0
     for j = 1, n do sum = sum + self.basis[i][j] * inner[j] end
     self.path_sigma[i] = (1 - c) * self.path_sigma[i] + factor * sum
-    length = length + self.path_sigma[i] ^ 2
+    length = length + self.path_sigma[i] * self.path_sigma[i]
   end
   length = math.sqrt(length)
   self.sigma = math.min(self.sigma * math.exp(c / self.d_sigma * (length / self.chi - 1)), 1)

@@ -10,8 +10,8 @@ local function rotate(a, v, p, q)
   if a[p][q] == 0 then return end
   local n = #a
   local theta = (a[q][q] - a[p][p]) / (2 * a[p][q])
-  local t = (theta >= 0 and 1 or -1) / (math.abs(theta) + math.sqrt(theta ^ 2 + 1))
-  local c = 1 / math.sqrt(t ^ 2 + 1)
+  local t = (theta >= 0 and 1 or -1) / (math.abs(theta) + math.sqrt(theta * theta + 1))
+  local c = 1 / math.sqrt(t * t + 1)
   local s = t * c
   for k = 1, n do
     a[k][p], a[k][q] = c * a[k][p] - s * a[k][q], s * a[k][p] + c * a[k][q]
@@ -27,8 +27,8 @@ local function is_diagonal(a)
   local off, all = 0, 0
   for i, row in ipairs(a) do
     for j, value in ipairs(row) do
-      all = all + value ^ 2
-      if i ~= j then off = off + value ^ 2 end
+      all = all + value * value
+      if i ~= j then off = off + value * value end
     end
   end
   return off <= TOLERANCE * all

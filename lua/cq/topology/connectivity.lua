@@ -33,7 +33,7 @@ local function touching(design, radius)
   end
   local extent = (points:max(1) - points:min(1)):max():item()
   local diffusivity = near.value:square():sum():item() / points:size(1) / (2 * points:size(2))
-  graph.matrix, graph.own, graph.leak = near:with(1 - own), own, diffusivity / (REACH * extent) ^ 2
+  graph.matrix, graph.own, graph.leak = near:with(1 - own), own, diffusivity / (REACH * extent * REACH * extent)
   return graph
 end
 

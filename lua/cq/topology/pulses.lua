@@ -65,7 +65,7 @@ local function new(fields)
   local t, at = (T.arange(1, self.steps) - 0.5) * self.control_dt, (T.arange(1, all) - 0.5) * self.interval
   -- All entries, though few count: of 10,000 steps and 1,000 pulses they are 80 MB, and a gradient through them takes
   -- 31 ms, little beside that of the rollout. A sparse sum has other last bits, and gaits that are known follow them.
-  self.kernel = self.gain * (-(t:unsqueeze(2) - at:unsqueeze(1)):square() / (2 * self.width ^ 2)):exp()
+  self.kernel = self.gain * (-(t:unsqueeze(2) - at:unsqueeze(1)):square() / (2 * self.width * self.width)):exp()
   if self.is_periodic then self.kernel = self.kernel:matmul(repeated(all, self.count)) end
   return self
 end

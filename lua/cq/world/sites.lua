@@ -1,6 +1,7 @@
--- sites: worlds of the engine with the pins elsewhere. The engine finds the nodes that pins hold when a world is
--- made; a rollout whose robot is stretched, so that pinned particles begin in other cells, runs in a world that is
--- made for them. All else is the same.
+-- sites: worlds of the engine with the pins elsewhere. The engine finds the nodes that pins of updated bodies hold when
+-- a world is made; a rollout whose robot is stretched, so that pinned particles begin in other cells, runs in a world
+-- that is made for them. All else is the same. Pins of total Lagrangian bodies are found at the start of each rollout,
+-- in grids that stand where the bodies are in the world itself, whatever rollouts came before.
 local ffi = require "ffi"
 local engine = require "cq.base.engine"
 local field = require "cq.base.field"
@@ -26,22 +27,32 @@ function sites.new(world, raw)
   return self
 end
 
--- The first stencil node of each pinned particle, by positions {n, dim} of all particles, as one string, by which
--- worlds are kept.
+-- The first stencil node of each pinned particle of updated bodies, by positions {n, dim} of all particles, as one
+-- string, by which worlds are kept.
 function Sites:key(position)
-  local count, dim = self.layout.pin_count, self.dim
-  local data, cells = position:data(), ffi.new("int32_t[?]", math.max(count * dim, 1))
-  for k = 0, count - 1 do
+  local count, dim, body = 0, self.dim, self.layout.arrays.body
+  local data, cells = position:data(), ffi.new("int32_t[?]", math.max(self.layout.pin_count * dim, 1))
+  for k = 0, self.layout.pin_count - 1 do
     local p = self.layout.arrays.pins[k]
-    for i = 0, dim - 1 do cells[k * dim + i] = math.floor(data[p * dim + i] / self.dx - 0.5) end
+    if body[p] < 0 then
+      for i = 0, dim - 1 do cells[count * dim + i] = math.floor(data[p * dim + i] / self.dx - 0.5) end
+      count = count + 1
+    end
   end
   return ffi.string(cells, count * dim * 4)
 end
 
--- Makes a world of the engine with particles at these positions {n, dim}. Returns its site { key, handle, pool }.
+-- Makes a world of the engine with updated bodies at these positions {n, dim} of all particles, and total Lagrangian
+-- ones where they are in the world itself. Returns its site { key, handle, pool }.
 local function create(self, key, position)
   local raw, out = ffi.new("cq_world_def", self.raw), ffi.new "cq_world *[1]"
-  raw.value[field.by_name.position.id] = position:data()
+  local body, dim, home = self.layout.arrays.body, self.dim, self.layout.base.position:data()
+  local places = position:copy()
+  local data = places:data()
+  for p = 0, tonumber(raw.particle_count) - 1 do
+    for i = p * dim, body[p] < 0 and -1 or p * dim + dim - 1 do data[i] = home[i] end
+  end
+  raw.value[field.by_name.position.id] = data
   engine.check(C.cq_world_create(raw, out), "world:rollout")
   return { key = key, handle = out[0], pool = pool.new { handle = out[0] } }
 end
