@@ -148,3 +148,67 @@ describe("mistakes in a rollout", function()
     assert(message:find("parameter unused does not reach the objective", 1, true), message)
   end)
 end)
+
+describe("an argument that is missing, or of another kind", function()
+  -- each a sentence at the user's line, never an error from within the library
+  local function refused(cases)
+    for _, case in ipairs(cases) do says(sentence(case[1]), case[2]) end
+  end
+
+  it("is told of experiments and worlds", function()
+    local world = scene.world(scene.robot())
+    local run = cq.Experiment { world = world, steps = 2, objective = function(s) return s:center("foot")[2] end }
+    refused {
+      { function() run:loss() end, "run:loss: roll is missing, it must be a cq.Rollout" },
+      { function() run:path() end, "run:path: name is missing" },
+      { function() run:robot_with() end, "run:robot_with: params is missing" },
+      { function() run:rollout() end, "run:rollout: params is missing" },
+      { function() world:with_robots() end, "world:with_robots: robots is missing, it must be a cq.Robot, or a list" },
+      { function() world:rollout({ steps = 0 }):export { path = "nowhere.csv" } end,
+        "the rollout makes no control step, and a .csv has a row after each" },
+      { function() world:rollout({ steps = 2, contact = true }):start():contact(1) end,
+        "state:contact: no control step was made before the first state" },
+    }
+  end)
+
+  it("is told of tensors, tapes and schedules", function()
+    local t, pulses = T.ones { 2, 3 }, cq.Topology.pulses { duration = 1, interval = 0.1, control_dt = 0.05, width = 0.1,
+      gain = 1 }
+    refused {
+      { function() t:expand(2) end, "expand: shape {2, 3} does not stretch to {2}" },
+      { function() t:expand "x" end, "expand: a shape is a list of sizes" },
+      { function() t:reshape { "x" } end, "reshape: size 1 of the shape must be a whole number" },
+      { function() t:repeated(1e308) end, "are more than the 67108864 that are allowed" },
+      { function() cq.tape.new():backward(1) end, "tape:backward: outputs must be a tensor, or a list" },
+      { function() cq.tape.with(nil) end, "tape.with: f is missing, it must be a function" },
+      { function() cq.tape.pause(nil) end, "tape.pause: f is missing" },
+      { function() cq.tape.whole(nil) end, "tape.whole: f is missing" },
+      { function() cq.Schedule.linear({ from = 1, to = 2 }):at(1) end, "schedule:at: count is missing" },
+      { function() pulses:amplitudes({}, {}) end, "pulses:amplitudes: sign must be a tensor" },
+      { function() pulses:rounded(1, 1) end, "pulses:rounded: sign must be a tensor" },
+      { function() cq.Shape.disc({ radius = 1 }):contains(0 / 0, 0) end, "as { x, y }, got nan among them" },
+    }
+  end)
+
+  it("is told of pictures", function()
+    local canvas, world = cq.Picture.canvas { width = 64, height = 64 }, scene.world(scene.robot())
+    local picture = cq.Picture.scene { domain = { 1, 1 }, dx = 0.1, rest = world.robot.position,
+      volume = world.robot.volume, width = 64, height = 64 }
+    refused {
+      { function() canvas:clear() end, "canvas:clear: background is missing, it must be a colour" },
+      { function() canvas:line() end, "canvas:line: points is missing" },
+      { function() canvas:line({ { 1, 2 }, { 3, 4 } }) end, "canvas:line: width is missing" },
+      { function() canvas:polygon({ { 1, 2 }, { 3, 4, 5, 6 } }, "#000000") end,
+        "points must be a list of points { x, y }, got a list of 4 at position 2" },
+      { function() canvas:polygon({ { 1, 2 }, { 3, 4 } }, "#00000z") end, "canvas:polygon: fill must be a colour" },
+      { function() canvas:rectangle(1, 2) end, "canvas:rectangle: width is missing" },
+      { function() canvas:disc() end, "canvas:disc: x is missing" },
+      { function() canvas:text_width "x" end, "canvas:text_width: size is missing" },
+      { function() canvas:paste() end, "canvas:paste: from is missing, it must be a cq.Canvas" },
+      { function() picture:pass() end, "picture_scene:pass: centre is missing" },
+      { function() picture:explain() end, "picture_scene:explain: canvas is missing" },
+      { function() picture:explain(canvas) end, "picture_scene:explain: no frame was drawn yet" },
+      { function() picture:include_in_scales() end, "picture_scene:include_in_scales: fields is missing" },
+    }
+  end)
+end)

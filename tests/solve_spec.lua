@@ -317,7 +317,7 @@ describe("a mistake in a solve", function()
         .. "cq.Optimizer.nlopt or cq.Optimizer.ipopt", { constraints = { high } }, nil, adam() },
       { "optimizer:solve: needs a tensor or tables of tensors to differentiate by, got an empty table", {}, nil, nil,
         {} },
-      { "optimizer:solve: no evaluation was made; iterations is 0", { iterations = 0 } },
+      { "optimizer:solve: no evaluation was made, for iterations is 0; give 1 or more", { iterations = 0 } },
     }
     for _, case in ipairs(cases) do
       local expected, fields, f, optimizer, params = unpack(case, 1, 5)

@@ -199,7 +199,10 @@ end
 ---The robot with the trainable values of a table of parameters.
 ---@param params table
 ---@return cq.Robot
-function Experiment:robot_with(params) return trainables.apply(self:valued(params), self.apply, params.named) end
+function Experiment:robot_with(params)
+  is.argument("run:robot_with", "params", is.table(), params)
+  return trainables.apply(self:valued(params), self.apply, params.named)
+end
 
 ---The robot of a body that was extracted from the experiment's design, with the values of the robot that are trained
 ---beside the design.
@@ -282,12 +285,18 @@ end
 ---@param params table
 ---@param changes? run.rollout.def
 ---@return cq.Rollout
-function Experiment:rollout(params, changes) return together.one(self:rollout_def(params, changes)) end
+function Experiment:rollout(params, changes)
+  is.argument("run:rollout", "params", is.table(), params)
+  return together.one(self:rollout_def(params, changes))
+end
 
 ---The objective of a rollout.
 ---@param roll cq.Rollout
 ---@return cq.Tensor    one number
-function Experiment:loss(roll) return (objectives.loss(self.objective, roll)) end
+function Experiment:loss(roll)
+  is.argument("run:loss", "roll", is.instance "cq.Rollout", roll)
+  return (objectives.loss(self.objective, roll))
+end
 
 -- ---- optimizing -----------------------------------------------------------------------------------------------------
 
@@ -339,6 +348,7 @@ end
 ---@param name string       one that begins with /, ./ or ../ is given back as it is
 ---@return string
 function Experiment:path(name)
+  is.argument("run:path", "name", is.string(), name)
   return name:find "^%.?%.?/" and name or place.within(place.folder(self), name)
 end
 

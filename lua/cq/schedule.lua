@@ -32,6 +32,8 @@ local between = {
 ---@param count integer     iterations of the stage
 ---@return number|number[]
 function Schedule:at(i, count)
+  is.argument("schedule:at", "i", is.integer(), i)
+  is.argument("schedule:at", "count", is.integer(), count)
   if self.kind == "steps" then
     local k = math.floor((i - 1) / math.max(1, count) * #self.values) + 1
     return self.values[math.max(1, math.min(k, #self.values))]

@@ -356,10 +356,13 @@ local function another(self, robots, others)
   return World.new(nil, fields, nil, true)
 end
 
+local kinds_of_robots = is.any_of { is.instance "cq.Robot", is.list(is.instance "cq.Robot") }
+
 ---The same grid, walls and steps with other robots; substeps stay as many.
 ---@param robots cq.Robot|cq.Robot[]
 ---@return cq.World
 function World:with_robots(robots)
+  is.argument("world:with_robots", "robots", kinds_of_robots, robots)
   return another(self, text.is_instance(robots, "cq.Robot") and { robots } or robots)
 end
 

@@ -357,7 +357,8 @@ function Solver:solve()
   if not fine and C.cq_interrupted() == 0 then fail_evaluation(self, verdict) end
   if not self.best then
     if C.cq_interrupted() ~= 0 then is.fail("%s: interrupted before the first evaluation was made", self.what) end
-    is.fail("%s: no evaluation was made; iterations is %d", self.what, self.iterations)
+    is.fail("%s: no evaluation was made, for iterations is %d; give 1 or more, each is an evaluation", self.what,
+      self.iterations)
   end
   self.verdict = fine and verdict or self.stage == "done" and "converged" or nil
   self.status = status_of(self)

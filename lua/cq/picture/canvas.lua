@@ -51,6 +51,35 @@ local function flat(list)
 end
 Canvas.flat = flat
 
+local of_number, of_colour = is.number { infinite = true }, colour.checker()
+
+-- The engine's number of a colour that the method `what` was given as `name`. Errors: no colour.
+local function ink(what, name, value)
+  return type(value) == "number" and value or number(is.argument(what, name, of_colour, value))
+end
+
+-- Raises an error for the first argument that is no number. what: the method; names: of the arguments.
+local function require_numbers(what, names, ...)
+  for k, name in ipairs(names) do
+    local value = select(k, ...)
+    -- nan is drawn nowhere
+    if value == value then is.argument(what, name, of_number, value) end
+  end
+end
+
+-- The double array of points { x, y }, or of their numbers one after the other, and how many numbers there are. Errors:
+-- another list.
+local function points_of(what, points)
+  is.argument(what, "points", is.table(), points)
+  for k, p in ipairs(points) do
+    local is_point = type(p) == "table" and #p == 2 and type(p[1]) == "number" and type(p[2]) == "number"
+    if type(p) ~= type(points[1]) or type(p) ~= "number" and not is_point then
+      is.fail("%s: points must be a list of points { x, y }, got %s at position %d", what, text.describe(p), k)
+    end
+  end
+  return flat(points)
+end
+
 ---Makes an empty canvas of some pixels.
 ---@param fields? cq.Picture.canvas.def
 ---@return cq.Canvas
@@ -74,7 +103,8 @@ function Canvas:__tostring() return ("cq.Canvas { %d x %d pixels }"):format(self
 function Canvas:clear(background)
   local top, bottom = background, background
   if type(background) == "table" then top, bottom = background[1], background[2] end
-  C.cq_picture_background(self.handle, number(top), number(bottom))
+  local what = "canvas:clear"
+  C.cq_picture_background(self.handle, ink(what, "background", top), ink(what, "background", bottom))
   return self
 end
 
@@ -85,6 +115,7 @@ end
 ---@param bottom? number
 ---@return cq.Canvas
 function Canvas:view(scale, left, bottom)
+  require_numbers("canvas:view", { "scale", "left", "bottom" }, scale or 0, left or 0, bottom or 0)
   C.cq_picture_view(self.handle, scale or 0, left or 0, bottom or 0)
   return self
 end
@@ -94,8 +125,8 @@ end
 ---@param fill string|integer   colour
 ---@return cq.Canvas
 function Canvas:polygon(points, fill)
-  local data, n = flat(points)
-  engine.check(C.cq_picture_polygon(self.handle, n / 2, data, number(fill)), "canvas:polygon")
+  local data, n = points_of("canvas:polygon", points)
+  engine.check(C.cq_picture_polygon(self.handle, n / 2, data, ink("canvas:polygon", "fill", fill)), "canvas:polygon")
   return self
 end
 
@@ -105,8 +136,9 @@ end
 ---@param stroke string|integer colour
 ---@return cq.Canvas
 function Canvas:line(points, width, stroke)
-  local data, n = flat(points)
-  engine.check(C.cq_picture_polyline(self.handle, n / 2, data, width, number(stroke)), "canvas:line")
+  local what, data, n = "canvas:line", points_of("canvas:line", points)
+  require_numbers(what, { "width" }, width)
+  engine.check(C.cq_picture_polyline(self.handle, n / 2, data, width, ink(what, "stroke", stroke)), what)
   return self
 end
 
@@ -118,6 +150,7 @@ end
 ---@param fill string|integer   colour
 ---@return cq.Canvas
 function Canvas:rectangle(x, y, width, height, fill)
+  require_numbers("canvas:rectangle", { "x", "y", "width", "height" }, x, y, width, height)
   return self:polygon({ { x, y }, { x + width, y }, { x + width, y + height }, { x, y + height } }, fill)
 end
 
@@ -128,8 +161,9 @@ end
 ---@param fill string|integer   colour
 ---@return cq.Canvas
 function Canvas:disc(x, y, radius, fill)
+  require_numbers("canvas:disc", { "x", "y", "radius" }, x, y, radius)
   C.cq_picture_discs(self.handle, 1, ffi.new("double[2]", x, y), ffi.new("double[1]", radius),
-    ffi.new("uint32_t[1]", number(fill)))
+    ffi.new("uint32_t[1]", ink("canvas:disc", "fill", fill)))
   return self
 end
 
@@ -172,7 +206,10 @@ end
 ---@param line any             what tostring makes of it
 ---@param size number          height of a capital [pixel]
 ---@return number              [pixel]
-function Canvas:text_width(line, size) return width_of(ascii(tostring(line)), size) end
+function Canvas:text_width(line, size)
+  require_numbers("canvas:text_width", { "size" }, size)
+  return width_of(ascii(tostring(line)), size)
+end
 
 ---Copies another picture, of as many samples, onto this one.
 ---@param from cq.Canvas
@@ -180,6 +217,8 @@ function Canvas:text_width(line, size) return width_of(ascii(tostring(line)), si
 ---@param y integer
 ---@return cq.Canvas
 function Canvas:paste(from, x, y)
+  is.argument("canvas:paste", "from", is.instance "cq.Canvas", from)
+  require_numbers("canvas:paste", { "x", "y" }, x, y)
   engine.check(C.cq_picture_paste(self.handle, from.handle, x, y), "canvas:paste")
   return self
 end

@@ -241,6 +241,8 @@ end
 ---Extends colour scales and view by a frame without drawing it, so that all frames of a film share their scales.
 ---@param fields picture_scene.frame.def
 function Scene:include_in_scales(fields)
+  is.argument("picture_scene:include_in_scales", "fields", is.table(), fields)
+  is.argument("picture_scene:include_in_scales", "position", is.tensor(), fields.position)
   if self.fit then self.seen = bounds(fields.position:data(), fields.position:size(1), self.dim, self.seen) end
   if fields.value and not self.scale.categories then self.scale:see(fields.value:data(), fields.value.count) end
   self.tensions_told = marks.see_tensions(self, fields.cables or {}) or self.tensions_told
@@ -256,7 +258,14 @@ end
 ---Follows bodies at a moment that is not drawn: their trail grows and the camera follows.
 ---@param centre number[]     {dim} of the particles
 ---@param time? number
-function Scene:pass(centre, time) follow(self, { unpack(centre) }, time) end
+function Scene:pass(centre, time)
+  -- a centre may be nan, where a simulation broke down
+  if type(centre) ~= "table" or #centre ~= self.dim then
+    is.argument("picture_scene:pass", "centre", is.vector { size = self.dim }, centre)
+  end
+  is.argument("picture_scene:pass", "time", is.number { optional = true }, time)
+  follow(self, { unpack(centre) }, time)
+end
 
 -- Widens a box { lower, upper } in place so that it holds the arrows of all moments, at the scale at which they are
 -- drawn.
@@ -414,10 +423,14 @@ function Scene:frame(fields)
   return self.canvas
 end
 
----Draws the legends of the colours and arrows of the last frame at the top right of another canvas.
+---Draws the legends of the colours and arrows of the last frame at the top right of another canvas. Errors: no frame.
 ---@param canvas cq.Canvas
 ---@return number y      [pixel] below them
-function Scene:explain(canvas) return legend.draw(self, canvas, self.shows) end
+function Scene:explain(canvas)
+  is.argument("picture_scene:explain", "canvas", is.instance "cq.Canvas", canvas)
+  if not self.shows then is.fail("picture_scene:explain: no frame was drawn yet, whose colours could be explained") end
+  return legend.draw(self, canvas, self.shows)
+end
 
 local both = tables.merged(static, moving)
 local once_spec = is.define("cq.Picture.frame", both)

@@ -197,7 +197,9 @@ function out.frames(what, def, world, steps, simulate)
   if format.most and made > format.most then
     is.fail("%s: %d frames are more than the %d that a .%s takes; interval = %d makes fewer", what, made, format.most,
       format.name, math.ceil(steps / (format.most - 1)))
-  elseif def.interval > steps and (format.tabular or steps > 0) then
+  elseif format.tabular and steps == 0 then
+    is.fail("%s: the rollout makes no control step, and a .%s has a row after each", what, format.name)
+  elseif def.interval > steps and steps > 0 then
     is.fail("%s: interval is %d control steps, and the rollout makes %d", what, def.interval, steps)
   end
   local path, count = (format.tabular and export_table or export_frames)(what, def, simulate, world)

@@ -67,6 +67,9 @@ function Shape:contains(place, y, z)
   for _, number in ipairs(point) do fits = fits and type(number) == "number" and number == number end
   if not fits then
     local got = type(place) == "number" and text.count(#point, "number") or text.describe(place)
+    for _, number in ipairs(point) do
+      if type(number) ~= "number" or number ~= number then got = text.describe(number) .. " among them" end
+    end
     is.fail("shape:contains: a point of this shape is %d numbers, as { %s }, got %s", self.dim,
       self.dim == 2 and "x, y" or "x, y, z", got)
   end

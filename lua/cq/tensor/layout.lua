@@ -31,7 +31,8 @@ end
 local function infer(t, shape)
   local dims, open, known = {}, nil, 1
   for i, size in ipairs(shape) do
-    if size == -1 and not open then open, dims[i] = i, 1 else dims[i], known = size, known * size end
+    if size == -1 and not open then open, dims[i] = i, 1
+    else dims[i], known = size, known * (tonumber(size) or 0) end
   end
   if open and known > 0 and t.count % known == 0 then dims[open] = t.count / known end
   return dims
@@ -171,8 +172,8 @@ end
 ---@return cq.Tensor
 function Tensor:expand(shape)
   class.check_tensor(self, "expand")
-  if class.same_dims(self.dims, shape) then return self end
   shape = class.check_shape(shape, "expand")
+  if class.same_dims(self.dims, shape) then return self end
   local from, strides, lead = {}, strides_of(self.dims), #shape - self.rank
   for i = 1, math.max(#shape, self.rank) do
     local own = lead < 0 and 0 or self.dims[i - lead]
@@ -275,17 +276,23 @@ function Tensor:gather(list, dim)
   return out
 end
 
----n copies after one another along a dimension. Errors: n is negative or no whole number.
+local REPEATED_MOST = 2^26         -- entries along the dimension: a list of Lua holds no more
+
+---n copies after one another along a dimension. Errors: n is negative, no whole number, or gives more than 2^26
+---entries.
 ---@param n integer
 ---@param dim integer?  default 1
 ---@return cq.Tensor
 function Tensor:repeated(n, dim)
   class.check_tensor(self, "repeated")
   dim = class.check_dim(self.rank, dim or 1, "repeated")
+  local list, size = {}, self.dims[dim]
   if type(n) ~= "number" or n < 0 or n % 1 ~= 0 then
     fail("repeated: needs a whole number, got %s", schema.describe(n))
+  elseif n * size > REPEATED_MOST then
+    fail("repeated: %s copies of %d along dimension %d are more than the %d that are allowed", text.number(n), size, dim,
+      REPEATED_MOST)
   end
-  local list, size = {}, self.dims[dim]
   for k = 1, n * size do list[k] = (k - 1) % size + 1 end
   return self:gather(list, dim)
 end

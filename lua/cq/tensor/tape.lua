@@ -70,11 +70,14 @@ local function unyielding(f, ...)
   return unpack(results, 1, results.n)
 end
 
+local callable = schema.callable()
+
 ---Runs a function as a whole: a coroutine cannot be left within it.
 ---@param f fun(...): any
 ---@param ... any             for f
 ---@return any ...            what f returns
 function tape.whole(f, ...)
+  schema.argument("tape.whole", "f", callable, f)
   local thread, is_main = coroutine.running()          -- the main one has a name too, by the flavour of LuaJIT
   if thread and not is_main then return unyielding(f, ...) end
   return f(...)
@@ -90,6 +93,7 @@ function tape.with(on, f, ...)
   if on ~= nil and getmetatable(on) ~= Tape then
     schema.fail("tape.with: needs a tape from tape.new() and a function, got %s", schema.describe(on))
   end
+  schema.argument("tape.with", "f", callable, f)
   local before = current
   if on == before then return f(...) end
   current = on
@@ -101,6 +105,7 @@ end
 ---@param ... any             for f
 ---@return any ...
 function tape.pause(f, ...)
+  schema.argument("tape.pause", "f", callable, f)
   return tape.with(nil, f, ...)
 end
 
@@ -212,6 +217,8 @@ local function reverse(self, keep)
   end
 end
 
+local of_outputs = schema.any_of { schema.tensor(), schema.list(schema.tensor()) }
+
 ---Carries gradients from outputs to everything that the recorded operations were made of, newest operation first, and
 ---empties the tape unless it is kept. Leaves, and tensors made under other tapes, keep what reaches them in .grad.
 ---Errors: an output of more than one element without a gradient, or a gradient of a wrong shape.
@@ -219,6 +226,7 @@ end
 ---@param grads cq.Tensor|(cq.Tensor|number|false)[]|nil  of the outputs; nil: 1, for outputs of one element
 ---@param keep? boolean       for another backward pass over the same operations; rollouts are not run again for it
 function Tape:backward(outputs, grads, keep)
+  schema.argument("tape:backward", "outputs", of_outputs, outputs)
   schema.argument("tape:backward", "keep", schema.boolean { default = false }, keep)
   seed(outputs, grads)
   -- what an adjoint computes by tensors is not itself recorded

@@ -86,8 +86,10 @@ local function require_rows(self, what, name, given, signals)
   return given:size(2)
 end
 
--- Raises an error if signs and magnitudes have two shapes.
+-- Raises an error if signs and magnitudes are no tensors, or have two shapes.
 local function require_pair(what, sign, magnitude)
+  is.argument(what, "sign", is.tensor(), sign)
+  is.argument(what, "magnitude", is.tensor(), magnitude)
   local a, b = table.concat(T.as_tensor(sign, what):shape(), ", "), table.concat(T.as_tensor(magnitude, what):shape(),
     ", ")
   if a ~= b then is.fail("%s: sign and magnitude must have one shape, {pulses, signals}, got {%s} and {%s}", what, a,
