@@ -172,8 +172,8 @@ describe("an argument that is missing, or of another kind", function()
   end)
 
   it("is told of tensors, tapes and schedules", function()
-    local t, pulses = T.ones { 2, 3 }, cq.Topology.pulses { duration = 1, interval = 0.1, control_dt = 0.05, width = 0.1,
-      gain = 1 }
+    local t, pulses = T.ones { 2, 3 }, cq.Topology.pulses { duration = 1, interval = 0.1, control_dt = 0.05,
+      width = 0.1, gain = 1 }
     refused {
       { function() t:expand(2) end, "expand: shape {2, 3} does not stretch to {2}" },
       { function() t:expand "x" end, "expand: a shape is a list of sizes" },
