@@ -321,7 +321,8 @@ function Boundary:holds_node(domain)
       square = square + off * off
     end
   end
-  return self.shape == "box" and inside or self.shape == "sphere" and math.sqrt(square) <= self.radius / domain.dx + slack
+  if self.shape == "box" then return inside end
+  return self.shape == "sphere" and math.sqrt(square) <= self.radius / domain.dx + slack
 end
 
 ---Raises an error if a field of the wall was assigned after it was made.

@@ -492,7 +492,8 @@ end
 
 -- Prints after an error up to which iteration the run can be resumed.
 local function tell_failure(self)
-  if not (self.takes_resume and (self.saved_iteration or 0) > 0 and host.kind(self:path "optimizer.bin")) then return end
+  local made = self.saved_iteration or 0
+  if not (self.takes_resume and made > 0 and host.kind(self:path "optimizer.bin")) then return end
   message.note("kept in %s: the run up to iteration %d; the same command with --resume goes on from there",
     self.folder, self.saved_iteration)
 end

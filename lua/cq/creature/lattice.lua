@@ -17,7 +17,8 @@ local function each_way(sizes, spacing, visit)
     local nearest = math.max(1, math.floor(size[d] / spacing + 0.5))
     for n = math.max(1, nearest - 1), nearest + 1 do
       counts[part][d] = n
-      along(part, d + 1, cost + math.log(size[d] / (n * spacing)) ^ 2)
+      local off = math.log(size[d] / (n * spacing))
+      along(part, d + 1, cost + off * off)
     end
   end
   along(1, 1, 0)

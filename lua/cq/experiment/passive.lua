@@ -35,8 +35,8 @@ local function is_alone(params)
   return true
 end
 
--- The loss of the body without any signal, a number, and a copy of params that holds its gradient, if a tape records and
--- the loss is below `least`, math.huge for any; else nil. Its rollout is reversed at once. density: of the design's
+-- The loss of the body without any signal, a number, and a copy of params that holds its gradient, if a tape records
+-- and the loss is below `least`, math.huge for any; else nil. Its rollout is reversed at once. density: of the design's
 -- particles, that of params unless given; steps: control steps, nil: all.
 local function loss_and_slopes(run, params, density, steps, least)
   local own = T.leaves.snapshot(params)

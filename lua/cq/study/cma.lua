@@ -27,9 +27,9 @@ local function constants(self)
   self.c_sigma = (mu + 2) / (n + mu + 5)
   self.d_sigma = 1 + 2 * math.max(0, math.sqrt((mu - 1) / (n + 1)) - 1) + self.c_sigma
   self.c_c = (4 + mu / n) / (n + 4 + 2 * mu / n)
-  self.c_1 = 2 / ((n + 1.3) ^ 2 + mu)
-  self.c_mu = math.min(1 - self.c_1, 2 * (mu - 2 + 1 / mu) / ((n + 2) ^ 2 + mu))
-  self.chi = math.sqrt(n) * (1 - 1 / (4 * n) + 1 / (21 * n ^ 2))       -- the mean length of a standard normal vector
+  self.c_1 = 2 / ((n + 1.3) * (n + 1.3) + mu)
+  self.c_mu = math.min(1 - self.c_1, 2 * (mu - 2 + 1 / mu) / ((n + 2) * (n + 2) + mu))
+  self.chi = math.sqrt(n) * (1 - 1 / (4 * n) + 1 / (21 * n * n))       -- the mean length of a standard normal vector
 end
 
 -- The identity matrix of n rows, as nested lists.
