@@ -322,7 +322,7 @@ function Boundary:holds_node(domain)
     end
   end
   if self.shape == "box" then return inside end
-  return self.shape == "sphere" and math.sqrt(square) <= self.radius / domain.dx + slack
+  return math.sqrt(square) <= self.radius / domain.dx + slack
 end
 
 ---Raises an error if a field of the wall was assigned after it was made.
