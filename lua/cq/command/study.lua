@@ -16,9 +16,31 @@ local text = require "cq.base.text"
 
 local INTERRUPTED = 130
 
+-- the options of cqlua study itself
+local options_of_command = {
+  jobs = is.integer { min = 1, max = 4096, default = 1,
+    help = "processes at a time; threads and memory are split between them" },
+  seeds = is.integer { min = 1, max = 1e6, optional = true,
+    help = "the script returns no study but numbers, { loss = ... }, and is run with so many seeds, from --seed on" },
+  ["force-new"] = is.boolean { default = false, help = "run: begin anew; what is there is kept in a folder earlier-1, -2, ..." },
+  ["go-on"] = is.boolean { default = false, help = "run: the script or its options were changed, and what it gave before counts" },
+  state = is.string { optional = true, help = "retry and export: trials of these states, as failed,lost" },
+  launch = is.one_of { "slurm", "ssh", optional = true,
+    help = "run: workers on other machines: slurm, or ssh HOST,HOST,..." },
+  workers = is.integer { min = 1, max = 1e6, optional = true,
+    help = "launch: how many workers" },
+  sbatch = is.string { optional = true,
+    help = "launch: more for sbatch, as --sbatch=\"--time=4:00:00 --partition=short\"" },
+  store = is.string { optional = true,
+    help = "a PostgreSQL server that keeps the study for many machines, postgresql://user@host/database" },
+  curves = is.boolean { default = false, help = "export: what trials reported, a line for each step" },
+  json = is.boolean { default = false, help = "status: as one JSON object" },
+  share = is.integer { min = 1, default = 1, help = "processes that share the memory; run sets it" },
+}
+
 -- The cq.Session of a script's study, with its folder and store.
 local function session_of(script, options)
-  return require("cq.study.session").open(script, options.store, options.seeds)
+  return require("cq.study.session").open(script, options.store, options.seeds, options_of_command)
 end
 
 -- The number of a trial, as the words behind an action of the command line have it: "best" asks the study for the best
@@ -218,26 +240,7 @@ return {
   summary = "runs a parameter study and shows what came of it: " .. table.concat(names, ", "),
   arguments = "run|status|show|... script.lua",
   runs_script = true,
-  options = {
-    jobs = is.integer { min = 1, max = 4096, default = 1,
-      help = "processes at a time; threads and memory are split between them" },
-    seeds = is.integer { min = 1, max = 1e6, optional = true,
-      help = "the script returns no study but numbers, { loss = ... }, and is run with so many seeds, from --seed on" },
-    ["force-new"] = is.boolean { default = false, help = "run: begin anew; what is there is kept in a folder earlier-1, -2, ..." },
-    ["go-on"] = is.boolean { default = false, help = "run: the script or its options were changed, and what it gave before counts" },
-    state = is.string { optional = true, help = "retry and export: trials of these states, as failed,lost" },
-    launch = is.one_of { "slurm", "ssh", optional = true,
-      help = "run: workers on other machines: slurm, or ssh HOST,HOST,..." },
-    workers = is.integer { min = 1, max = 1e6, optional = true,
-      help = "launch: how many workers" },
-    sbatch = is.string { optional = true,
-      help = "launch: more for sbatch, as --sbatch=\"--time=4:00:00 --partition=short\"" },
-    store = is.string { optional = true,
-      help = "a PostgreSQL server that keeps the study for many machines, postgresql://user@host/database" },
-    curves = is.boolean { default = false, help = "export: what trials reported, a line for each step" },
-    json = is.boolean { default = false, help = "status: as one JSON object" },
-    share = is.integer { min = 1, default = 1, help = "processes that share the memory; run sets it" },
-  },
+  options = options_of_command,
   -- The subcommand: carries out the action that is the first of `words`, on the script that is the second. Returns the
   -- exit code; nil: 0.
   run = function(options, words)

@@ -25,9 +25,10 @@ end
 ---Ends the program with a sentence where an option was given that the script has not asked for, and does not name, but
 ---which resembles an option of the command, of the program, of trainings, or of the script. Others are told when the
 ---first trial is done, as run may ask for them.
-return function()
+---@param options table<string, any>     of the command, by name
+return function(options)
   local texts = tables.merged(scripts.required(), scripts.sources(), { scripts.text() or "" })
-  local known = tables.merged(asked_in(texts), option.asked(), require("cq.command.study").options)
+  local known = tables.merged(asked_in(texts), option.asked(), options)
   for _, declared in ipairs(option.declared) do known[declared.name] = true end
   for _, name in ipairs(option.of_trainings) do known[name] = true end
   local names = tables.names(known)

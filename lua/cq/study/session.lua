@@ -43,8 +43,9 @@ end
 ---@param script string
 ---@param address? string      of a server for the store (--store)
 ---@param count? integer       number of seeds (--seeds): the script is no study, but is run with each seed
+---@param options? table<string, any>   those of the command, by name
 ---@return cq.Session
-function session.open(script, address, count)
+function session.open(script, address, count, options)
   if address and not stores.is_server(address) then
     scripts.misuse("--store takes the address of a PostgreSQL server, postgresql://user@host/database, "
       .. "got %s; a study on this machine has its file in --out", address)
@@ -58,7 +59,7 @@ function session.open(script, address, count)
     is.fail("the script must return a cq.Study (return cq.Study { ... }), it returned %s; a script that trains one thing "
       .. "is run with several seeds by --seeds N", study == nil and "nothing" or text.describe(study))
   end
-  require "cq.study.misspelt" ()
+  require "cq.study.misspelt"(options or {})
   return setmetatable({
     study = study, script = script, seeds = count, address = address,
     folder = option.program.out or "runs/" .. study.name,
