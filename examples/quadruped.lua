@@ -1,12 +1,13 @@
 -- A walker on four, six or eight legs of air chambers; with --codesign its body is learnt too, and compared.
 --                                                                   cqlua examples/quadruped.lua --legs 6 --codesign
--- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), 5.3.3 and fig. 12 to 14: centroid observer, MLP,
--- 60 control steps of 0.05, Adam at 5e-3; bodies within 7 to 20 (E), 0.2 to 0.4 (nu), 0.7 to 2 (density); six runs
--- each, of which co-design goes some 33 % farther. Distances are not printed. --full has the paper's 84,375, 111,375 or
--- 138,375 particles. Its six runs are cqlua study run examples/quadruped.lua --seeds 6 --seed 0 --codesign.
+-- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), 5.3.3 and fig. 12 to 14, where co-design goes some
+-- 33 % farther in the mean of six runs; distances are not printed.
 -- Expect: with four legs 2.64 body lengths after 50 iterations, and 4.77 with co-design, the means of --seed 0 to 5,
 -- which gave 2.46 to 2.75 and 4.49 to 5.10; with six legs 2.71 and 4.24, with eight 3.24 and 5.38. With --full and four
 -- legs 2.54 and 4.96, from 2.41 to 2.66 and 4.87 to 5.05.
+-- As there: centroid observer, MLP, 60 control steps of 0.05, Adam at 5e-3; bodies within 7 to 20 (E), 0.2 to 0.4 (nu),
+-- 0.7 to 2 (density). --full has the paper's 84,375, 111,375 or 138,375 particles. Six runs are cqlua study run
+-- examples/quadruped.lua --seeds 6 --seed 0 --codesign.
 -- Kept: 95 and 85 % with 2 and 4 times the substeps, 84 % on a finer grid, 94 % at 5 % of anything (cqlua robust).
 -- Size: 3,125 particles, twice 60 x 15 steps; 84,375 with --full. Time: 1 min with --codesign; 27 min with --full.
 local cq = require "cq"
