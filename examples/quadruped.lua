@@ -1,7 +1,7 @@
 -- A walker on four, six or eight legs of air chambers; with --codesign its body is learnt too, and compared.
 --                                                                   cqlua examples/quadruped.lua --legs 6 --codesign
--- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), 5.3.3 and fig. 12 to 14, where co-design goes some
--- 33 % farther in the mean of six runs; distances are not printed.
+-- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), 5.3.3 and fig. 12 to 14, where co-design goes
+-- some 33 % farther in the mean of six runs; distances are not printed.
 -- Expect: with four legs 2.64 body lengths after 50 iterations, and 4.77 with co-design, the means of --seed 0 to 5,
 -- which gave 2.46 to 2.75 and 4.49 to 5.10; with six legs 2.71 and 4.24, with eight 3.24 and 5.38. With --full and four
 -- legs 2.54 and 4.96, from 2.41 to 2.66 and 4.87 to 5.05.
