@@ -345,10 +345,10 @@ end
 ---The path of a file in the folder of the experiment's run, which is created: the run of run:optimize, or the one that
 ---a loop of the user's has open; without a run, the folder that one would take. For files that the script writes
 ---itself.
----@param name string       one that begins with /, ./ or ../ is given back as it is
+---@param name string       one that begins with /, ./ or ../ is given back as it is; "" is the folder, with a slash
 ---@return string
 function Experiment:path(name)
-  is.argument("run:path", "name", is.string(), name)
+  if name ~= "" then is.argument("run:path", "name", is.string(), name) end
   return name:find "^%.?%.?/" and name or place.within(place.folder(self), name)
 end
 
