@@ -258,7 +258,7 @@ describe("an image shape", function()
     for _, case in ipairs {
       { disc, { { 0 } }, 2, "x, y", "a list of 1" }, { disc, { 0, 0, 0 }, 2, "x, y", "3 numbers" },
       { ball, { 0, 0 }, 3, "x, y, z", "2 numbers" }, { disc, {}, 2, "x, y", "nil" },
-      { disc, { { 0, "a" } }, 2, "x, y", "a list of 2" }, { disc, { cq.tensor { 0, 0 } }, 2, "x, y", "a cq.Tensor" },
+      { disc, { { 0, "a" } }, 2, "x, y", '"a" among them' }, { disc, { cq.tensor { 0, 0 } }, 2, "x, y", "a cq.Tensor" },
     } do
       fails(wanted:format(case[3], case[4], case[5]), case[1].contains, case[1], unpack(case[2]))
     end
