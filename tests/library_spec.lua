@@ -86,6 +86,96 @@ describe("a method of a library", function()
   end)
 end)
 
+describe("an objective in small or large units", function()
+  local at = cq.arange(0, 1, 0.1)
+  local seen = 0.5 * at + 2 + cq.random({ seed = 1 }):normal({ 11 }, { deviation = 0.01 })
+  -- a line that is fitted, with its squares in some unit
+  local function fitted(kind, unit, more)
+    local p = { a = cq.param(1, { min = -5, max = 5 }), b = cq.param(1, { min = -5, max = 5 }) }
+    local options = { iterations = 200 }
+    for name, value in pairs(more or {}) do options[name] = value end
+    local solution = makers[kind]():solve(p, function(q) return unit * (q.a * at + q.b - seen):square():mean() end,
+      options)
+    return p, solution
+  end
+
+  it("is minimised as far, and reported as it is", function()
+    for kind in pairs(makers) do
+      for _, unit in ipairs { 1e-12, 1e-8, 1e-6, 1e-3, 1, 1e6 } do
+        local p, solution = fitted(kind, unit)
+        assert.equal("converged", solution.status)
+        near(0.4871394, p.a:item(), 1e-4, kind .. unit)
+        near(2.68270e-5 * unit, solution.objective, 1e-8 * unit)
+      end
+    end
+  end)
+
+  it("lets no first step jump to a bound", function()
+    for kind in pairs(makers) do
+      for _, unit in ipairs { 1e-8, 1e8 } do
+        local second
+        fitted(kind, unit, { on_iteration = function(i, _, q) second = i == 2 and q.a:item() or second end })
+        assert(math.abs(second - 1) < 0.5 and second ~= 1, kind .. second)
+      end
+    end
+  end)
+
+  it("has multipliers in its unit", function()
+    for _, unit in ipairs { 1e-6, 1e6 } do
+      local problem = problems.rosen_suzuki
+      local solution = problems.solve({ start = problem.start, constraints = problem.constraints, f = function(x)
+        local values = problem.f(x)
+        values.objective = unit * values.objective
+        return values
+      end }, makers.ipopt())
+      near(-44 * unit, solution.objective, 1e-3 * unit)
+      near(unit, solution.constraints.first.multiplier, 1e-2 * unit)
+      near(2 * unit, solution.constraints.third.multiplier, 1e-2 * unit)
+    end
+  end)
+
+  it("goes on to the same bits, also from a state of earlier programs, which gave it as it was", function()
+    for _, kind in ipairs { "slsqp", "lbfgs", "ipopt" } do
+      local whole, end_of_whole = fitted(kind, 1e-8)
+      local _, part = fitted(kind, 1e-8, { iterations = 3 })
+      local rest, end_of_rest = fitted(kind, 1e-8, { state = part.state })
+      assert.equal(end_of_whole.evaluations, end_of_rest.evaluations)
+      assert.is_true(whole.a:equal(rest.a) and whole.b:equal(rest.b))
+      local make = makers[kind]
+      makers[kind] = function()
+        local optimizer = make()
+        optimizer.first_step = { 0, math.huge, 1 }
+        return optimizer
+      end
+      local as_it_is, end_as_it_is = fitted(kind, 1e4)
+      _, part = fitted(kind, 1e4, { iterations = 3 })
+      makers[kind] = make
+      part.state.optimizer.factor = nil
+      rest, end_of_rest = fitted(kind, 1e4, { state = part.state })
+      assert.equal(end_as_it_is.evaluations, end_of_rest.evaluations)
+      assert.is_true(as_it_is.a:equal(rest.a))
+    end
+  end)
+
+  it("changes nothing where the first step is right", function()
+    local optimizer = makers.lbfgs()
+    local x = cq.param(1)
+    optimizer:solve(x, function(q) return 0.05 * (q - 2):square() end, { iterations = 50 })
+    assert.equal(1, optimizer.factor)
+    near(2, x:item(), 1e-6)
+    -- at the optimum nothing is stretched but the objective's own size
+    for kind in pairs(makers) do
+      local p = fitted(kind, 1e-8)
+      local count = 0
+      makers[kind]():solve(p, function(q)
+        count = count + 1
+        return 1e-8 * (q.a * at + q.b - seen):square():mean()
+      end, { iterations = 100 })
+      assert(count < 50, kind .. count)
+    end
+  end)
+end)
+
 describe("an error within a callback", function()
   it("ends the solve at the user's line, again and again", function()
     for _, kind in ipairs { "slsqp", "ccsa", "lbfgs", "auglag", "ipopt" } do

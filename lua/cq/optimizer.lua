@@ -426,18 +426,20 @@ optimizer.augmented_lagrangian = require "cq.optimizer.augmented_lagrangian"
 ---@field inner_iterations? integer     of auglag: evaluations of an inner loop at most
 
 ---Algorithms of NLopt, which is loaded when this is called; Debian has it as libnlopt0. For optimizer:solve and
----experiments. A solve that goes on shows NLopt the points that it has seen before, which state and folder keep with
----their gradients.
+---experiments. The unit of the objective does not matter: where the first step by its gradient would be far too short
+---or too long for the size of the parameters, NLopt gets the objective times a fixed factor. A solve that goes on shows
+---NLopt the points that it has seen before, which state and folder keep with their gradients.
 ---@type fun(def: cq.Optimizer.nlopt.def): cq.Nlopt
 optimizer.nlopt = require "cq.optimizer.nlopt"
 
 ---@class cq.Optimizer.ipopt.def
----@field tolerance? number         of the conditions of an optimum, scaled as IPOPT does
+---@field tolerance? number         of the conditions of an optimum, scaled as IPOPT does; that of a small objective, whose
+---  gradient would end a solve at once, is scaled up first
 ---@field history? integer          steps that its Hessian is made of
 
 ---The interior-point method of IPOPT with a limited-memory Hessian, for any constraints and many parameters. The
----library is loaded when this is called; Debian has it as coinor-libipopt1v5. For optimizer:solve and experiments, and
----goes on as nlopt does.
+---library is loaded when this is called; Debian has it as coinor-libipopt1v5. For optimizer:solve and experiments. It
+---scales the objective and goes on as nlopt does.
 ---@type fun(def: cq.Optimizer.ipopt.def?): cq.Ipopt
 optimizer.ipopt = require "cq.optimizer.ipopt"
 

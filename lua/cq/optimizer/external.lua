@@ -2,6 +2,11 @@
 -- choice. Each new point is an evaluation, and is remembered: a resumed solve gives the library the same numbers
 -- again, which takes it to the same point.
 --
+-- Libraries take the objective's gradient for a length: L-BFGS and SLSQP first step by the gradient itself, and L-BFGS
+-- and IPOPT stop where it is short. Where that step would be too short, or too long, by the size of the parameters, the
+-- library gets the objective times a factor, which is fixed where the objective counts first. The log, and what is
+-- reported, are in the user's units.
+--
 -- A callback from C must not be left by an error: whatever is raised in one is kept, the library is asked to stop, and
 -- it is raised when the library has returned.
 local ffi = require "ffi"
@@ -12,6 +17,8 @@ local T = require "cq.tensor"
 local vector = require "cq.optimizer.vector"
 
 ---@class cq.External
+---@field optimizer cq.Optimizer      first_step: arguments of factor_of, shares of a parameter's size; factor: of the
+---  objective, once there is a point where it counts
 ---@field count integer               parameters
 ---@field constraints cq.Constraint[]
 ---@field last table?                 the present point: { x, values, grads, stage }
@@ -23,12 +30,31 @@ External.__index = External
 local external = {}
 
 local DOUBLE = ffi.sizeof "double"
+local POWER = 900                  -- of 2: factors are between 2^-POWER and 2^POWER
+
+-- The factor of the objective, from the first entry where it counts. 1 where a step by the gradient changes some
+-- parameter by `least` of its size, and none by more than `most`; else the power of 2 by which it changes the parameter
+-- that it changes most by about `wanted`. Parameters that the gradient holds at a bound do not count. A gradient that
+-- is small beside the objective, as where a solve begins at an optimum, is not stretched beyond the objective's size.
+local function factor_of(self, entry, least, most, wanted)
+  local x, gradient, step, size = entry.x:data(), entry.grads[1]:data(), 0, 1
+  local sizes, lower, upper = self.vector:sizes(x), self.vector.lower, self.vector.upper
+  for k = 0, self.count - 1 do
+    local g = gradient[k]
+    local is_free = g > 0 and x[k] > lower[k] or g < 0 and x[k] < upper[k]
+    if is_free and math.abs(g) / sizes[k] > step then step, size = math.abs(g) / sizes[k], sizes[k] end
+  end
+  if step < least then step = math.max(step, math.min(least, math.abs(entry.values[1]) / (size * size))) end
+  if step == 0 or step >= least and step <= most then return 1 end
+  local power = math.log(wanted / step) / math.log(2)
+  return math.ldexp(1, math.floor(math.max(-POWER, math.min(POWER, power)) + 0.5))
+end
 
 -- The cq.External of one solve: evaluations asked for by the library, with the log of earlier points.
 local function work_of(optimizer, solver)
   local self = setmetatable({
-    solver = solver, constraints = solver.constraints, vector = vector.of(solver.params), log = optimizer.log, seen = 0,
-    stage = solver.minimize[1], stopped = false, names = { "objective" },
+    optimizer = optimizer, solver = solver, constraints = solver.constraints, vector = vector.of(solver.params),
+    log = optimizer.log, seen = 0, stage = solver.minimize[1], stopped = false, names = { "objective" },
   }, External)
   for _, c in ipairs(solver.constraints) do self.names[#self.names + 1] = c.name end
   self.count = self.vector.count
@@ -94,15 +120,25 @@ function External:at(x)
   return fine and entry or nil
 end
 
----The objective at an entry, and its gradient; both are zero in the stage "violation".
+---The factor of the objective, and of multipliers, in the library; 1 in the stage "violation".
+---@return number
+function External:factor() return self.stage == "objective" and self.optimizer.factor or 1 end
+
+---The objective at an entry times its factor, and its gradient; both are zero in the stage "violation".
 ---@param entry table
 ---@param gradient ffi.cdata*?  double {count}, written
 ---@return number
 function External:objective(entry, gradient)
-  local counts = self.stage == "objective"
-  if gradient ~= nil and counts then ffi.copy(gradient, entry.grads[1]:data(), self.count * DOUBLE) end
-  if gradient ~= nil and not counts then ffi.fill(gradient, self.count * DOUBLE) end
-  return counts and entry.values[1] or 0
+  local optimizer, counts = self.optimizer, self.stage == "objective"
+  if counts then
+    optimizer.factor = optimizer.factor or factor_of(self, entry, unpack(optimizer.first_step))
+  end
+  local factor = counts and optimizer.factor or 0
+  if gradient ~= nil then
+    local from = entry.grads[1]:data()
+    for k = 0, self.count - 1 do gradient[k] = factor * from[k] end
+  end
+  return factor * entry.values[1]
 end
 
 -- Begins the next stage where this one has ended, and returns true; false: there is none, or Ctrl-C.
@@ -157,8 +193,11 @@ function external.class(class_name, kind, run, destroy)
       .. "experiment", kind)
   end
 
-  -- { kind, algorithm, log }: the points of the solve so far, by which it goes on.
-  function class:state() return { kind = kind, algorithm = self.algorithm, log = tables.merged(self.log) } end
+  -- { kind, algorithm, log, factor }: the points of the solve so far, by which it goes on. factor: false until the
+  -- objective counts.
+  function class:state()
+    return { kind = kind, algorithm = self.algorithm, log = tables.merged(self.log), factor = self.factor or false }
+  end
 
   -- Takes the saved state of a stopped solve: its log of evaluations is replayed instead of simulated. Errors: a state
   -- of another optimizer or algorithm.
@@ -170,10 +209,12 @@ function external.class(class_name, kind, run, destroy)
       is.fail("optimizer:restore: the state is of %s, this is %s", tostring(state.algorithm), self.algorithm)
     end
     self.log = tables.merged(state.log)
+    -- earlier programs gave the objective as it is
+    self.factor = state.factor == nil and 1 or state.factor or nil
   end
 
-  -- Forgets the points, the message and the multipliers of an earlier solve.
-  function class:restart() self.log, self.message, self.multipliers = {}, nil, nil end
+  -- Forgets the points, the factor, the message and the multipliers of an earlier solve.
+  function class:restart() self.log, self.factor, self.message, self.multipliers = {}, nil, nil, nil end
 
   ---Makes an optimizer of the class of its definition, in place, with an empty log.
   ---@param def table         checked

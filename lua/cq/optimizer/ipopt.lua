@@ -45,6 +45,9 @@ local function load()
 end
 
 local INFINITE = 2e19              -- what IPOPT takes for no bound
+local FIRST_STEP = { 0.01, 1, 0.1 }            -- see external.lua
+local LONG = 100                   -- a gradient that IPOPT itself scales down
+local ACCEPTABLE = 1e-6            -- tolerance of a point that IPOPT takes after 15 iterations without a better one
 
 -- ---- callbacks, which give 1, or 0 when they have no answer --------------------------------------------------------
 
@@ -132,12 +135,22 @@ local function set(opt, name, value)
   end
 end
 
--- Sets the options of IPOPT from the optimizer's fields.
-local function set_options(self, opt, constraints)
+-- The factor of tolerances within IPOPT, below 1 where it gets less than the objective: so they hold for the objective
+-- as it is, or as IPOPT would scale it. Makes the first evaluation of a solve, which fixes the objective's factor.
+local function tolerance_factor(work)
+  local entry = work.stage == "objective" and work:at(work:start())
+  if not entry then return 1 end
+  work:objective(entry)
+  return math.min(1, work:factor() * math.max(1, entry.grads[1]:abs():max():item() / LONG))
+end
+
+-- Sets the options of IPOPT from the optimizer's fields, with the factor of tolerances.
+local function set_options(self, opt, constraints, factor)
   set(opt, "hessian_approximation", "limited-memory")
   set(opt, "sb", "yes")
   set(opt, "bound_relax_factor", 0)
-  set(opt, "tol", self.tolerance)
+  set(opt, "tol", factor * self.tolerance)
+  set(opt, "acceptable_tol", factor * ACCEPTABLE)
   set(opt, "constr_viol_tol", violation_of(constraints))
   for name, value in pairs { print_level = 0, max_iter = 2 ^ 31 - 1, limited_memory_max_history = self.history } do
     if N.AddIpoptIntOption(opt, name, value) == 0 then
@@ -148,7 +161,7 @@ end
 
 -- Makes the IPOPT problem in self.opt: bounds, constraints and the callbacks that evaluate them, which live as long.
 local function prepare(self, work)
-  local n, list = work.count, work.constraints
+  local n, list, factor = work.count, work.constraints, tolerance_factor(work)
   local callbacks = { value_of(work), constraints_of(work), gradient_of(work), jacobian_of(work), hessian() }
   self.callbacks = callbacks
   local opt = N.CreateIpoptProblem(n, bounds_of(work.vector.lower, n, -1), bounds_of(work.vector.upper, n, 1), #list,
@@ -156,7 +169,7 @@ local function prepare(self, work)
     limits_of(list, 1), n * #list, 0, 0, unpack(callbacks))
   if opt == nil then is.fail("cq.Optimizer.ipopt: IPOPT cannot make a problem of %s", text.count(n, "parameter")) end
   self.opt = ffi.gc(opt, N.FreeIpoptProblem)
-  set_options(self, self.opt, list)
+  set_options(self, self.opt, list, factor)
   callbacks[#callbacks + 1] = going_on(work)
   N.SetIntermediateCallback(self.opt, callbacks[#callbacks])
 end
@@ -187,7 +200,7 @@ local function run(self, work)
   if work.stopped then return nil end
   self.message = results[result] or ("IPOPT ended with %d"):format(result)
   self.multipliers = {}
-  for k, c in ipairs(work.constraints) do self.multipliers[c.name] = multipliers[k - 1] end
+  for k, c in ipairs(work.constraints) do self.multipliers[c.name] = multipliers[k - 1] / work:factor() end
   if result <= -10 and not work.problem then is.fail("cq.Optimizer.ipopt: %s", self.message) end
   return converged[result] and "converged" or "stopped"
 end
@@ -214,5 +227,6 @@ local spec = is.define("cq.Optimizer.ipopt", {
 return function(def)
   local self = spec(def or {})
   load()
+  self.first_step = FIRST_STEP
   return Ipopt.new(self)
 end

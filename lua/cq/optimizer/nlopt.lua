@@ -37,12 +37,14 @@ local function load()
   }
 end
 
--- names within NLopt; what constraints they take
+-- Names within NLopt; what constraints they take; the least and the largest first step that are left as they are, and
+-- the step in the place of others (external.lua). SLSQP steps less in flat directions, as the gradient is shorter
+-- there, and rounding of float32 then ends its progress: its first step is longer.
 local algorithms = {
-  slsqp = { name = "LD_SLSQP", inequalities = true, equalities = true },
-  mma = { name = "LD_MMA", inequalities = true },
-  ccsa = { name = "LD_CCSAQ", inequalities = true },
-  lbfgs = { name = "LD_LBFGS" },
+  slsqp = { name = "LD_SLSQP", inequalities = true, equalities = true, first_step = { 1e-3, 10, 0.3 } },
+  mma = { name = "LD_MMA", inequalities = true, first_step = { 1e-4, 1, 0.03 } },
+  ccsa = { name = "LD_CCSAQ", inequalities = true, first_step = { 1e-4, 1, 0.03 } },
+  lbfgs = { name = "LD_LBFGS", first_step = { 1e-4, 1, 0.1 } },
   auglag = { name = "LD_AUGLAG", inequalities = true, equalities = true },
 }
 
@@ -219,5 +221,6 @@ return function(def)
   end
   load()
   self.inner, self.inner_iterations = self.inner or "lbfgs", self.inner_iterations or 100
+  self.first_step = algorithms[self.algorithm].first_step or algorithms[self.inner].first_step
   return Nlopt.new(self)
 end

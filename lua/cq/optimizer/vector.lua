@@ -47,6 +47,25 @@ function Vector:get()
   return out
 end
 
+---The size of each number of x: its absolute value, or the root mean square of its tensor where that is more, and the
+---width of its bounds at most. Where a tensor is 0 everywhere it is that width, or 1 without bounds.
+---@param x ffi.cdata*          double {count}
+---@return ffi.cdata*           double {count}, above 0; 0 where both bounds are the same
+function Vector:sizes(x)
+  local out, at = ffi.new("double[?]", self.count), 0
+  for _, leaf in ipairs(self.leaves) do
+    local count, sum = leaf.tensor.count, 0
+    for k = at, at + count - 1 do sum = sum + x[k] * x[k] end
+    local mean = math.sqrt(sum / math.max(count, 1))
+    for k = at, at + count - 1 do
+      local width = self.upper[k] - self.lower[k]
+      out[k] = mean > 0 and math.min(math.max(math.abs(x[k]), mean), width) or width < math.huge and width or 1
+    end
+    at = at + count
+  end
+  return out
+end
+
 ---Writes values into the parameters, in place.
 ---@param x ffi.cdata*          double {count}
 function Vector:set(x)
