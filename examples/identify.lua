@@ -1,6 +1,6 @@
 -- Stiffness, Poisson's ratio and density of a soft finger from noisy motion capture.        cqlua examples/identify.lua
 -- Source: advanced-chainqueen 5.1, with muscles in place of its cables, and by L-BFGS in place of Adam. Truth E 20, nu
--- 0.25, density 2.33; start 15, 0.3, 3. Expect: all three within 0.1 % of the truth after 21 evaluations, and a misfit
+-- 0.25, density 2.33; start 15, 0.3, 3. Expect: all three within 0.1 % of the truth after 19 evaluations, and a misfit
 -- of 2e-7, which is what the mean of ten films with this noise leaves. Other first guesses may end in local minima
 -- (examples/studies/starts.lua): a misfit far above that tells.
 -- Kept: not asked: it identifies. Size: 256 particles, 10 trials of 200 x 6 steps. Time: 6 s.
