@@ -166,6 +166,14 @@ describe("state:save", function()
     assert.is_true((data.group_far_tip * (data.x - 0.55)):min():item() >= 0)
     assert.is_truthy(process.read(roll.state:save(folder .. "/marked.ply", { fields = { "group_far_tip" } }))
       :find("property int group_far_tip", 1, true))
+    local pair = cq.Robot { shape = cq.Shape.box { size = { 0.2, 0.1 }, count = { 8, 4 } },
+      material = cq.Material.neo_hookean { young = 10, poisson = 0.3 },
+      groups = { ["a b"] = function(x) return x < 0.1 end, ["a-b"] = function(x) return x > 0.15 end } }
+    local other = cq.World { cells = { 16, 16 }, dx = 1 / 16, dt = 1e-2, substeps = 4, pair:at { 0.4, 0.4 } }
+    local two = cq.csv(other:rollout({ steps = 0 }).state:save(folder .. "/two.csv"))
+    local sums = { two.group_a_b:sum():item(), two.group_a_b_2:sum():item() }
+    table.sort(sums)
+    assert.same({ 8, 16 }, sums)
     local motion = cq.csv(roll:export { path = folder .. "/motion.csv" })
     assert.near(roll.state:center("far tip")[2]:item(), motion["far tip y"]:get(-1), 1e-6)
     says(sentence(function() roll.state:save(folder .. "/no.csv", { fields = { "group_tip" } }) end),

@@ -71,6 +71,23 @@ describe("Bodies of both formulations", function()
     assert.is_true((both "other" - places(other:at { 26, 8 }) "other"):abs():max():item() < 1e-11)
   end)
 
+  it("have gradients where damping takes all of a velocity in a step", function()
+    for _, precision in ipairs { "float32", "float64" } do
+      local world = world_of { gravity = { 0.02, -0.1 }, precision = precision,
+        block({ formulation = TL }):at { 6, 8 }, block({ name = "other" }):at { 9, 8 } }
+      local _, slopes = cq.value_and_grad(function(p)
+        local robots = {}
+        for k, robot in ipairs(world.robots) do
+          robots[k] = robot:with { density = p.density, velocity = { 0.3, -0.4 } }
+        end
+        local state = world:rollout { robot = robots, steps = 2, damping = p.damping }.state
+        return state:center("other"):square():sum() + state:center("block"):square():sum()
+      end)({ density = cq.param(1), damping = cq.param(40 * 8 / 0.2) })
+      local found = slopes.density:item()
+      assert.is_true(found == found and slopes.damping:item() == slopes.damping:item(), precision)
+    end
+  end)
+
   it("let a block float at its draught, and no liquid into it", function()
     local function off(density, duration)
       local floating = block { formulation = TL, size = { 6, 6 }, density = density }

@@ -533,7 +533,7 @@ describe("a rollout", function()
     assert.same({ 3, 2 }, roll.signals:shape())
   end)
 
-  it("are damped by a rate per time in short steps and float32, too, with its slope", function()
+  it("is damped by a rate per time in short steps and float32, too, with its slope", function()
     local block = cq.Robot { shape = cq.Shape.box { size = { 0.2, 0.2 }, spacing = 0.05 },
       material = cq.Material.neo_hookean { young = 10, poisson = 0.3 } }
     local steps, dt = 20, 5.6e-3

@@ -317,8 +317,16 @@ print("rate", rate)
 ]]):format(far))
     local made = process.cqlua { folder .. "/script.lua", "--out", folder .. "/made" }
     assert.equal(0, made.code, made.err)
-    assert.equal("return 1e-3", process.read(folder .. "/made/sources" .. far))
+    assert.equal("return 1e-3", process.read(folder .. "/made/sources/files/=root" .. far))
+    local beside = process.write(folder .. "/beside.lua", 'return "beside"')
+    local idiom = process.write(folder .. "/idiom.lua", process.read(folder .. "/script.lua"):gsub("dofile %b\"\"",
+      'dofile(arg[0]:match "^.*/" .. "beside.lua") and 1e-3'))
+    local first = process.cqlua { idiom, "--out", folder .. "/idiom" }
+    assert.equal(0, first.code, first.err)
+    os.remove(beside)
     os.remove(far)
+    local moved = process.cqlua { folder .. "/idiom/script.lua", "--out", folder .. "/moved" }
+    says(moved.out, "rate\t0.001")
     local copied = process.cqlua { folder .. "/made/script.lua", "--out", folder .. "/again" }
     says(copied.out, "rate\t0.001")
     process.write(far, "return 0.001")

@@ -434,7 +434,7 @@ describe("variants that cannot begin", function()
     assert.equal("", said)
     run = cq.Experiment(fields { variants = { {}, { change = { strength = 3e5 } } } })
     mistake.says(mistake.of(function() run:optimize { iterations = 3, folder = scratch.open() .. "/run" } end),
-      "a variant fails before any update", "it failed at control step", "(variant 2 of 2)")
+      "a variant fails before any update of its stage", "it failed at control step", "(variant 2 of 2)")
     scratch.close()
     assert.equal(3, run.world.substeps)
   end)
@@ -590,7 +590,7 @@ describe("variants of bad input", function()
       ["change has no"] = { change = { stifness = 0.1 } }, ["above -1"] = { change = { stiffness = -1 } },
       ["outside the world"] = { change = { place = 30 } }, ["overlaps wall 1"] = { change = { place = -8 } },
       ["the Courant number"] = { change = { stiffness = 1e5 } }, ["friction must be"] = { friction = -1 },
-      ["fails before any update"] = { change = { strength = 1e7 } }, ["must be a table"] = 3,
+      ["fails before any update of its stage"] = { change = { strength = 1e7 } }, ["must be a table"] = 3,
     } do
       local sentence = mistake.of(used { variants = { {}, wrong, {} } })
       mistake.says(sentence, part, " (variant 2 of 3)")

@@ -143,7 +143,7 @@ static void carrier_g2p(cq_scene *s, int32_t block) {
 
 // A node with mass of particles on the spatial grid (a) and of bodies with reference grids (b), before walls.
 typedef struct {
-  real a, b, share, taken, own[CQ_DIM], brought[CQ_DIM], v[CQ_DIM];   // taken: c
+  real a, b, share, taken, free[CQ_DIM], own[CQ_DIM], brought[CQ_DIM], v[CQ_DIM];   // taken: c
 } Meeting;
 
 // The seventh power of a share m_b / (m_a + m_b): E130 has the eighth, and its derivative this one.
@@ -152,20 +152,21 @@ CQ_INLINE real seventh(const real share) {
   return square * square * square * share;
 }
 
-// (E130) Sets m to how particles and bodies meet at a node of the spatial grid, before walls. a, b: momentum and mass
-// {4} of particles and of bodies. Sets masses a and b, velocities own (with gravity and damping) and brought, share =
-// m_b / (m_a + m_b), their common velocity v and taken = 1 - share^8. If particles have no mass all but the masses is
-// 0; if bodies have none, v is the particles'.
+// (E130) Sets m to how particles and bodies meet at a node of the spatial grid, before walls. a, b: momentum and
+// mass {4} of particles and of bodies. Sets masses a and b, velocities p / m (free), own (with gravity and damping)
+// and brought, share = m_b / (m_a + m_b), their common velocity v and taken = 1 - share^8. If particles have no mass
+// all but the masses is 0; if bodies have none, v is the particles'.
 CQ_INLINE void meet(const cq_scene *s, const real *a, const real *b, Meeting *m) {
   const real loss = loss_of(s), dt = (real)s->model->dt, *gravity = (const real *)s->globals;
   m->a = a[CQ_DIM];
   m->b = b[CQ_DIM];
   m->share = m->taken = (real)0;
-  EACH(i) m->own[i] = m->brought[i] = m->v[i] = (real)0;
+  EACH(i) m->free[i] = m->own[i] = m->brought[i] = m->v[i] = (real)0;
   if (!(m->a > (real)0)) return;
   EACH(i) {
-    const real free = a[i] / m->a + dt * gravity[i];
-    m->own[i] = m->v[i] = free + loss * free;
+    m->free[i] = a[i] / m->a;
+    const real moved = m->free[i] + dt * gravity[i];
+    m->own[i] = m->v[i] = moved + loss * moved;
   }
   if (!(m->b > (real)0)) return;
   m->share = m->b / (m->a + m->b);

@@ -9,7 +9,7 @@ typedef struct {
 // node; adds to the gradients of gravity and damping in sum.
 static void meet_adj(const cq_scene *s, const Meeting *m, const MeetingGrad *grad, real *a, real *b,
                      cq_partial *sum) {
-  const real loss = loss_of(s), dt = (real)s->model->dt, *gravity = (const real *)s->globals;
+  const real loss = loss_of(s);
   for (int i = 0; i < 4; i++) a[i] = b[i] = 0;
   if (!(m->a > 0)) return;
   real by_share = 0;
@@ -19,7 +19,7 @@ static void meet_adj(const cq_scene *s, const Meeting *m, const MeetingGrad *gra
     sum->gravity[i] += s->model->dt * (double)back;
     sum->damping -= s->model->dt * (double)(m->own[i] * own);
     a[i] = back / m->a;
-    a[CQ_DIM] -= back * (m->own[i] / (1 + loss) - dt * gravity[i]) / m->a;
+    a[CQ_DIM] -= back * m->free[i] / m->a;
     by_share += grad->v[i] * (m->brought[i] - m->own[i]);
   }
   if (!(m->b > 0)) return;

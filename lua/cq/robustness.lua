@@ -361,8 +361,9 @@ function Robustness:__tostring()
   if #self.draws > 0 then
     local failed = 0
     for _, draw in ipairs(self.draws) do failed = failed + (draw.problem and 1 or 0) end
-    lines[#lines + 1] = ("  together   median %s, worst %s of %s%s"):format(share(self.median), share(self.worst),
-      text.count(#self.draws - failed, "draw"), failed > 0 and ("; %d more failed"):format(failed) or "")
+    lines[#lines + 1] = failed == #self.draws and ("  together   all %d draws failed"):format(failed)
+      or ("  together   median %s, worst %s of %s%s"):format(share(self.median), share(self.worst),
+        text.count(#self.draws - failed, "draw"), failed > 0 and ("; %d more failed"):format(failed) or "")
   end
   for _, entry in ipairs(self.missing) do
     lines[#lines + 1] = ("  %-10s not measured: %s"):format(entry.name, entry.why)

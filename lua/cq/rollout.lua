@@ -45,7 +45,7 @@ local C, tape = engine.C, T.tape
 ---@field work cq.Tensor?           {steps, signals} or {steps, batch, signals}: what the actuators have done to the bodies in
 ---  each control step [energy], where work = true
 ---@field solver cq.SolverReport?         what implicit steps took, where the world makes them
----@field signals cq.Tensor         {steps, signals} or {steps, batch, signals}: what the controller gave; plain data
+---@field signals cq.Tensor         {steps, signals} or {steps, batch, signals}: what the controller gave, zeros without one; plain data
 ---@field steps integer             control steps
 ---@field batch integer             scenes
 ---@field world cq.World            that it ran in

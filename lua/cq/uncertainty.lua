@@ -29,7 +29,7 @@ local symmetric = require "cq.tensor.symmetric"
 ---@field chi_square number?         reduced: the sum of (r / noise)^2 over residuals less parameters, 1 where noise explains the residuals; nil where the noise was found in these
 ---@field is_found boolean           was the noise found in the residuals?
 ---@field measurements integer       residuals that count: those with finite noise
----@field at_bound string[]           names of parameters at a bound, where deviations do not hold; empty for none
+---@field at_bound string[]           names of parameters at a bound, of those on which it depends: deviations do not hold; empty for none
 local Uncertainty = { __name = "cq.Uncertainty" }
 Uncertainty.__index = Uncertainty
 
@@ -336,7 +336,12 @@ function Uncertainty:propagate(f)
   local out = make(derived, numbers, g:matmul(self.covariance):matmul(g:transpose()))
   out.params, out.numbers = derived, numbers
   out.noise, out.chi_square, out.measurements = self.noise, self.chi_square, self.measurements
-  out.is_found, out.at_bound = self.is_found, self.at_bound
+  out.is_found, out.at_bound = self.is_found, {}
+  for _, name in ipairs(self.at_bound) do
+    for k, number in ipairs(self.numbers) do
+      if number.name == name and g:slice(k, k, 2):abs():max():item() > 0 then out.at_bound[#out.at_bound + 1] = name end
+    end
+  end
   return out
 end
 

@@ -16,6 +16,7 @@ local text = require "cq.base.text"
 ---@field prompt fun(globals: table): string[]   reads and runs lines until the input ends, and gives those that were run
 ---@field folders table<string, string|false>   that runs of the script have taken (run/taken.lua), with their names
 ---@field copies string?         the folder sources/ of a run, where the script is the copy in that run's folder
+---@field original string?       the folder of the script that was copied there, with a slash, or ""
 local script = { folders = {} }
 
 local commands = host.root .. "/lua/cq/command/"
@@ -58,8 +59,9 @@ end
 local function search_beside(path)
   local folder = path:match "^(.*)/[^/]*$" or "."
   script.search(folder)
-  script.copies = path:match "[^/]*$" == "script.lua" and host.kind(folder .. "/manifest.json") and folder .. "/sources"
-    or nil
+  local manifest = path:match "[^/]*$" == "script.lua" and read_file(folder .. "/manifest.json")
+  script.copies = manifest and folder .. "/sources" or nil
+  script.original = manifest and (manifest:match '"script": ?"([^"]*/)[^/"]*"' or "")
   if script.copies then script.search(script.copies) end
 end
 
@@ -67,22 +69,39 @@ end
 -- and texts that take the place of such files.
 local files, held_files = {}, {}
 
--- The name of a file's copy in a run's folder: its path, which stays inside.
-local function copy_of(path) return (path:gsub("^/+", ""):gsub("%.%.?/", { ["../"] = "up/", ["./"] = "" })) end
+-- The name of a file's copy in a run's folder: its path, in a folder beside the modules, inside of which it stays.
+local function copy_of(path)
+  return "files/" .. path:gsub("^/", "=root/"):gsub("%.%./", "=up/"):gsub("%./", "")
+end
+
+-- The copy of a file in the run's folder, where the script is the copy of that run's: by its path, or by where it lay
+-- beside the script. nil: there is none.
+local function find_copy(path)
+  if not script.copies then return nil end
+  local here, names = script.path:match "^(.*/)[^/]*$" or "", { copy_of(path) }
+  if here ~= "" and path:sub(1, #here) == here then names[2] = copy_of(script.original .. path:sub(#here + 1)) end
+  for _, name in ipairs(names) do
+    if host.kind(script.copies .. "/" .. name) == "file" then return script.copies .. "/" .. name end
+  end
+end
 
 local load_any = loadfile
 
--- Is the function at this level of the stack, counted from the caller, one of the library's?
+-- Is the function at this level of the stack, counted from the caller, one of the library's? The first of a coroutine
+-- has none above it.
 local function is_of_library(level)
-  return debug.getinfo(level + 1, "S").source:find("@" .. host.root .. "/lua/", 1, true) == 1
+  local info = debug.getinfo(level + 1, "S")
+  return info ~= nil and info.source:find("@" .. host.root .. "/lua/", 1, true) == 1
 end
 
 -- Loads a file that the script asks for by its path, or its copy, and remembers it as one of the script's.
 local function load_own(path, ...)
   local name = copy_of(path)
-  if held_files[name] then return loadstring(held_files[name], "@" .. path) end
-  local copy = script.copies and script.copies .. "/" .. name
-  if copy and host.kind(path) ~= "file" and host.kind(copy) == "file" then path = copy end
+  if held_files[name] then
+    files[name] = { path = path, bytes = held_files[name] }
+    return load(held_files[name], "@" .. path, ...)
+  end
+  if host.kind(path) ~= "file" then path = find_copy(path) or path end
   files[name] = { path = path, bytes = read_file(path) }
   return load_any(path, ...)
 end

@@ -294,7 +294,7 @@ end
 
 ---At the end of a stage: tells how many variants were left out in all, if more were than was told.
 ---@param own table?            the ensemble
----@param iterations integer    of the stage
+---@param iterations integer    that this process has made of it
 function ensemble.tell_left_out(own, iterations)
   local seen = own and own.left_out
   if not seen or seen.count <= seen.told / 2 then return end
@@ -362,7 +362,7 @@ local function is_at_fault(of, problem)
   local own = of.run.ensemble
   if not own.fixed then return survives(of) end
   if of.iteration == 1 and survives(of) then
-    is.fail("cq.Experiment: a variant fails before any update, where the simulation without its changes does not; "
+    is.fail("cq.Experiment: a variant fails before any update of its stage, where the simulation without its changes does not; "
       .. "change less, or give it shorter steps (change = { substeps = 2 }): it %s",
       (text.sentence(problem):gsub("^.-the simulation failed", "failed")))
   end

@@ -313,9 +313,10 @@ local function optimize(self, def)
   end
   take_best(self)
   if self.solver.evaluations > 0 then options.set(self, self.solver.evaluations) end
+  local before = self.solver.evaluations
   local solution = self.solver:solve()
   take_best(self)
-  ensemble.tell_left_out(run.ensemble, self.solver.evaluations)
+  ensemble.tell_left_out(run.ensemble, self.solver.evaluations - before)
   return solution
 end
 

@@ -252,6 +252,7 @@ function control.keep(self, differentiable)
     stresses = layout.stress.stresses,
     force_width = force_width, forces = self.forces, dim = self.world.dim, differentiable = differentiable, hidden = {},
     signals = storage.zeros(math.max(signals, 1)), engine_steps = 0,
+    is_idle = self.controller == nil,         -- the engine has signals of no effect then, and nobody gave them
   }
   -- the engine's memo keeps the forces of all steps; forward only, one step's are enough
   if force_width > 0 then
@@ -408,11 +409,16 @@ function Keep:row(all, i)
   return out
 end
 
----The signals of control step i as a new tensor {signals} or {batch, signals}.
-function Keep:signals_at(i) return self:row(self.signals, i) end
+---The signals that the controller gave in control step i, zeros without one, as a new tensor {signals} or {batch,
+---signals}.
+function Keep:signals_at(i)
+  if self.is_idle then return T.zeros(self.shape) end
+  return self:row(self.signals, i)
+end
 
----The signals of all control steps {steps, signals} or {steps, batch, signals}.
+---Those of all control steps, {steps, signals} or {steps, batch, signals}.
 function Keep:all_signals()
+  if self.is_idle then return T.zeros { self.steps, unpack(self.shape) } end
   local out = T.empty { self.steps, unpack(self.shape) }
   if out.count > 0 then ffi.copy(out:data(), self.signals, out.count * DOUBLE) end
   return out

@@ -156,6 +156,8 @@ function primitive.box(fields)
   return primitive.new("box", self, at, upper, exact, inside)
 end
 
+local function square(x) return x * x end
+
 -- An ellipse or ellipsoid with the half axes `radii`: inside where sum ((x - at) / radius)^2 < 1.
 local function round(kind, self, radii)
   local at = self.at
@@ -163,11 +165,11 @@ local function round(kind, self, radii)
   local cx, cy, cz, rx, ry, rz = at[1], at[2], at[3], radii[1], radii[2], radii[3]
   if #at == 2 then
     return primitive.new(kind, self, lower, upper, math.pi * rx * ry, function(x, y)
-      return ((x - cx) / rx)^2 + ((y - cy) / ry)^2 < 1
+      return square((x - cx) / rx) + square((y - cy) / ry) < 1
     end)
   end
   return primitive.new(kind, self, lower, upper, 4 / 3 * math.pi * rx * ry * rz, function(x, y, z)
-    return ((x - cx) / rx)^2 + ((y - cy) / ry)^2 + ((z - cz) / rz)^2 < 1
+    return square((x - cx) / rx) + square((y - cy) / ry) + square((z - cz) / rz) < 1
   end)
 end
 
@@ -233,16 +235,16 @@ function primitive.capsule(fields)
   is.same_size("cq.Shape.capsule", "from", a, "to", b)
   local lower, upper, length2 = {}, {}, 0
   for d = 1, #a do
-    lower[d], upper[d], length2 = math.min(a[d], b[d]) - r, math.max(a[d], b[d]) + r, length2 + (b[d] - a[d])^2
+    lower[d], upper[d], length2 = math.min(a[d], b[d]) - r, math.max(a[d], b[d]) + r, length2 + square(b[d] - a[d])
   end
   local length = math.sqrt(length2)
-  local exact = #a == 2 and math.pi * r^2 + 2 * r * length or 4 / 3 * math.pi * r^3 + math.pi * r^2 * length
+  local exact = #a == 2 and math.pi * r * r + 2 * r * length or 4 / 3 * math.pi * r * r * r + math.pi * r * r * length
   local ax, ay, az = a[1], a[2], a[3] or 0
   local ex, ey, ez = b[1] - ax, b[2] - ay, (b[3] or 0) - az
   return primitive.new("capsule", self, lower, upper, exact, function(x, y, z)
     local qx, qy, qz = x - ax, y - ay, (z or 0) - az
     local t = length2 > 0 and math.min(math.max((qx * ex + qy * ey + qz * ez) / length2, 0), 1) or 0
-    return (qx - t * ex)^2 + (qy - t * ey)^2 + (qz - t * ez)^2 < r^2
+    return square(qx - t * ex) + square(qy - t * ey) + square(qz - t * ez) < r * r
   end)
 end
 
@@ -280,7 +282,7 @@ end
 local function is_flat(points)
   local first, far, longest = points[1], points[1], 0
   -- The square of the distance from the first point.
-  local function distance2(p) return (p[1] - first[1])^2 + (p[2] - first[2])^2 end
+  local function distance2(p) return square(p[1] - first[1]) + square(p[2] - first[2]) end
   for _, p in ipairs(points) do
     if distance2(p) > longest then far, longest = p, distance2(p) end
   end

@@ -70,7 +70,10 @@ local function spacing_before(a, spacing)
   local out = {}
   for j = 1, #a do
     local sum = 0
-    for i = 1, #a do sum = sum + (a[i][j] / spacing[i])^2 end
+    for i = 1, #a do
+      local share = a[i][j] / spacing[i]
+      sum = sum + share * share
+    end
     out[j] = 1 / math.sqrt(sum)
   end
   return out
@@ -150,7 +153,7 @@ local axes = { x = { 1, 0, 0 }, y = { 0, 1, 0 }, z = { 0, 0, 1 } }
 local function rotation(angle, axis)
   local c, s = math.cos(angle), math.sin(angle)
   if not axis then return { { c, -s }, { s, c } } end
-  local length = math.sqrt(axis[1]^2 + axis[2]^2 + axis[3]^2)
+  local length = math.sqrt(axis[1] * axis[1] + axis[2] * axis[2] + axis[3] * axis[3])
   if length == 0 then is.fail("shape:rotate: axis must have a direction, got the zero vector") end
   local x, y, z, k = axis[1] / length, axis[2] / length, axis[3] / length, 1 - c
   return {

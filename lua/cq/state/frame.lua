@@ -33,7 +33,7 @@ local field_names = tables.names(units)
 ---@field as? "particles"|"surface"   what a format holds that has both; particles unless given
 ---@field fields? string[]      of particles: any cq.Quantity, a constant as "young", "density", "mass", "volume", "group" and
 ---  "body", and "group_NAME", 1 in a group of `groups` of cq.Robot; velocity, deformation, cauchy, von_mises, young,
----  group and those of groups unless given
+---  group, and the marks of such groups, unless given
 ---@field precision? "float32"|"float64"   of the numbers in binary files
 ---@field scene? integer        of a batch, from 1; needed where it has several
 ---@field units? export.units.def   words for the units in the heads of CSV files, as { length = "mm", time = "s", mass = "kg" }
@@ -136,33 +136,48 @@ function frame.own_groups(robot)
   return out
 end
 
--- The name of the field for a group: with _ for all but letters and digits, which PLY and Python could not read.
-local function field_of_group(name) return "group_" .. name:gsub("[^%w_]", "_") end
+-- The fields of the groups of a world: group names by field, and the fields in order, { field, name, is_own } each. A
+-- field has _ for all of the name but letters and digits, which PLY and Python could not read, and a number where that
+-- is the field of another group.
+local function fields_of_groups(world)
+  local by_field, list, seen = {}, {}, {}
+  for _, robot in ipairs(world.robots) do
+    local is_own = {}
+    for _, name in ipairs(frame.own_groups(robot)) do is_own[name] = true end
+    for _, name in ipairs(robot.group_names) do
+      if not seen[name] then
+        local plain = "group_" .. name:gsub("[^%w_]", "_")
+        local field_name, count = plain, 1
+        while by_field[field_name] do
+          count = count + 1
+          field_name = ("%s_%d"):format(plain, count)
+        end
+        by_field[field_name], seen[name] = name, { field = field_name, name = name }
+        list[#list + 1] = seen[name]
+      end
+      seen[name].is_own = seen[name].is_own or is_own[name]
+    end
+  end
+  return by_field, list
+end
 
 -- The field "group_NAME" of a file: 1 for the particles of a group, of each robot that has one of this name, 0 for the
 -- others; nil: no robot has it.
 local function membership(state, field_name)
-  local out, is_there = T.zeros { state.world.particle_count }, false
+  local name = fields_of_groups(state.world)[field_name]
+  if not name then return nil end
+  local out = T.zeros { state.world.particle_count }
   for _, robot in ipairs(state.world.robots) do
-    for _, name in ipairs(robot.group_names) do
-      local has = field_of_group(name) == field_name
-      is_there = is_there or has
-      for _, p in ipairs(has and robot:group(name):particles() or {}) do out:set(1, robot.first + p) end
-    end
+    local particles = robot.group_table[name] and robot:group(name):particles() or {}
+    for _, p in ipairs(particles) do out:set(1, robot.first + p) end
   end
-  return is_there and { name = field_name, integer = true, values = out } or nil
+  return { name = field_name, integer = true, values = out }
 end
 
--- The fields of the groups that no shape gives, each name once.
-local function fields_of_groups(world)
-  local out, taken = {}, {}
-  for _, robot in ipairs(world.robots) do
-    for _, group in ipairs(frame.own_groups(robot)) do
-      local name = field_of_group(group)
-      if not taken[name] then out[#out + 1] = name end
-      taken[name] = true
-    end
-  end
+-- The fields of the groups that no shape gives.
+local function own_fields(world)
+  local out, _, list = {}, fields_of_groups(world)
+  for _, entry in ipairs(list) do out[#out + 1] = entry.is_own and entry.field or nil end
   return out
 end
 
@@ -183,7 +198,7 @@ local function field_of(state, name, scene, asked)
   local members = membership(state, name)
   if members then return members end
   if not units[name] then
-    local known = joined(field_names, fields_of_groups(state.world))
+    local known = joined(field_names, own_fields(state.world))
     is.fail("state:save: fields has no %s%s; particles have %s", text.describe(name), text.suggestion(name, known),
       table.concat(known, ", "))
   end
@@ -208,7 +223,7 @@ function frame.particles(state, def)
   local scene = def.scene or 1
   local out = { time = state.time, dim = state.world.dim, precision = def.precision, units = def.units, fields = {},
     notes = {}, points = of_scene(state, state:positions(), scene, 1) }
-  for _, name in ipairs(def.fields or joined(DEFAULT, fields_of_groups(state.world))) do
+  for _, name in ipairs(def.fields or joined(DEFAULT, own_fields(state.world))) do
     local one = field_of(state, name, scene, def.fields ~= nil)
     out.fields[#out.fields + 1] = one
     for k, word in ipairs(one and one.names or {}) do

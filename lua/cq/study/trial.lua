@@ -143,7 +143,9 @@ local function sort_out(study, returned, out, prefix, depth)
     if text.is_instance(value, "cq.Tensor") and value.count == 1 then value = value:item() end
     local number = type(key) == "string" and type(value) == "number" and value
     if curve or number then require_result_name(name, study) end
-    if curve then
+    if (curve or number) and (out.curves[name] or out.numbers[name]) then
+      out.others[#out.others + 1] = ("%s, of which there are two"):format(name)
+    elseif curve then
       out.curves[name] = curve
     elseif number then
       out.numbers[name] = number
