@@ -362,7 +362,7 @@ end
 ---@field u? cq.Tensor      signals of your own, {steps / hold, signals} or with the batch before it, in the place of steps and init
 ---@field hold? integer    control steps that each row of signals is held over; the parameter u is {steps / hold, signals}
 ---@field init? number|cq.Tensor|number[]|number[][]   first value of every signal, {signals} or {steps / hold, signals}
----@field min? number      lower bound of the signals, kept by optimizers; of a u that is a param its own unless given
+---@field min? number      lower bound of the signals, kept by optimizers; without it that of u, if u is a param
 ---@field max? number      upper bound; likewise. A param u gets both in place, any other u is copied
 
 ---Given signals for each control step: a tensor {steps, signals}, or {batch, steps, signals} for each scene its own; or
