@@ -157,21 +157,25 @@ local function read_header(self, line, number)
   end
 end
 
--- Remembers the first number with a point and the first with a comma in a file whose decimals may stand after both, and
--- whether a comma stands where none is between thousands. number: of the cell's line.
-local function see_decimals(self, cell, number)
+-- Remembers the first number with a point in a file whose decimals may stand after points and commas, the first with a
+-- comma of each column, and whether a comma stands where none is between thousands. k: of the column; number: of the
+-- cell's line.
+local function see_decimals(self, k, cell, number)
   local mark = cell:match "[%.,]"
   if not mark then return end
-  self.marks[mark] = self.marks[mark] or ("%s in line %d"):format(cell, number)
+  local told = ("%s in line %d"):format(cell, number)
+  if mark == "." then self.point = self.point or told else self.commas[k] = self.commas[k] or told end
   self.has_decimals = self.has_decimals or not cell:find "^[%+%-]?[1-9]%d?%d?,%d%d%d$"
 end
 
--- Errors: decimals after points and after commas; commas that may all stand between thousands.
+-- Keeps a sentence on each column with commas in a file with decimals after points too, or whose commas may all stand
+-- between thousands.
 local function check_decimals(self)
-  local point, comma = self.marks["."], self.marks[","]
-  if comma and (point or not self.has_decimals) then
-    is.fail("cq.csv: %s has %s%s; give decimal = \",\" or decimal = \".\"", self.path, comma, point and " and " .. point
-      or ", where the comma may stand before decimals or between thousands")
+  for k, comma in pairs(self.commas) do
+    if self.point or not self.has_decimals then
+      self.problems[k] = ("cq.csv: %s has %s%s; give decimal = \",\" or decimal = \".\""):format(self.path, comma,
+        self.point and " and " .. self.point or ", where the comma may stand before decimals or between thousands")
+    end
   end
 end
 
@@ -187,7 +191,7 @@ local function read_row(self, line, number)
     local value, column = number_of(cell, self.decimal) or self.gaps and GAPS[cell:lower()], self.columns[k]
     if value then
       column[#column + 1] = value
-      if not self.decimal then see_decimals(self, cell, number) end
+      if not self.decimal then see_decimals(self, k, cell, number) end
     elseif not self.problems[k] then
       self.problems[k] = ("cq.csv: column %s in line %d of %s is %s"):format(self.names[k], number, self.path,
         describe(cell, self.decimal))
@@ -213,7 +217,7 @@ local function read(path, def)
     is.fail("cq.csv: %s holds NUL bytes, so it is no text in UTF-8; a spreadsheet saves it as \"CSV UTF-8\"", path)
   end
   all = all:gsub("\r\n?", "\n") .. "\n"
-  local self = { path = path, columns = {}, units = {}, numbers = {}, seconds = {}, problems = {}, rows = 0, marks = {},
+  local self = { path = path, columns = {}, units = {}, numbers = {}, seconds = {}, problems = {}, rows = 0, commas = {},
     decimal = def.decimal, skip = def.skip, gaps = def.gaps }
   if def.names then take_heads(self, def.names) end
   self.separator = def.separator or separator_of(self, all)
