@@ -217,8 +217,8 @@ local function read(path, def)
     is.fail("cq.csv: %s holds NUL bytes, so it is no text in UTF-8; a spreadsheet saves it as \"CSV UTF-8\"", path)
   end
   all = all:gsub("\r\n?", "\n") .. "\n"
-  local self = { path = path, columns = {}, units = {}, numbers = {}, seconds = {}, problems = {}, rows = 0, commas = {},
-    decimal = def.decimal, skip = def.skip, gaps = def.gaps }
+  local self = { path = path, columns = {}, units = {}, numbers = {}, seconds = {}, problems = {}, rows = 0,
+    commas = {}, decimal = def.decimal, skip = def.skip, gaps = def.gaps }
   if def.names then take_heads(self, def.names) end
   self.separator = def.separator or separator_of(self, all)
   if self.separator == "," then self.decimal = self.decimal or "." end
