@@ -333,6 +333,10 @@ print("rate", rate)
     local changed = process.cqlua { folder .. "/script.lua", "--out", folder .. "/made", "--resume",
       "--iterations", "3" }
     says(changed.err, "far.lua was changed since iteration 2 of the run", [[line 1 was "return 1e-3" and is "return 0.001"]])
+    local own = process.write(folder .. "/own.lua", "return y or 5")
+    local asked = process.cqlua { process.write(folder .. "/asks.lua",
+      ("print(coroutine.wrap(dofile)(%q), loadfile(%q, 't', { y = 8 })())"):format(own, own)) }
+    says(asked.out, "5\t8")
     for _, text in ipairs { "return = 1", "error 'no rate'", "return nil, 1, 2" } do
       process.write(folder .. "/a.lua", text)
       process.write(folder .. "/b.lua", ([[print(select("#", dofile %q), loadfile %q)]]):format(folder .. "/a.lua",
