@@ -380,6 +380,9 @@ function controller.open_loop(given)
     end
     if self.steps then
       capacity.require(self.steps / self.hold, ("cq.Controller.open_loop: steps = %d"):format(self.steps))
+      if self.min and self.max and self.min > self.max then
+        is.fail("cq.Controller.open_loop: min %s is above max %s", text.number(self.min), text.number(self.max))
+      end
       return setmetatable(self, OpenLoop)
     end
     if given.init ~= nil then
