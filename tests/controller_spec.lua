@@ -177,6 +177,7 @@ describe("parameters of another controller", function()
   it("are told before any control step where only the robot is needed", function()
     assert.equal("cq.Controller.sines: init.w must have the shape {2, 2}, got {4, 2}",
       sentence(run, cq.Controller.sines { count = 2, init = { w = T.zeros { 4, 2 } } }))
+    says(sentence(cq.Controller.open_loop, { steps = 3, min = 1, max = 0 }), "min 1 is above max 0")
     assert.equal("cq.Controller.open_loop: init must be one number, {2} or {3, 2}, got {3}",
       sentence(run, cq.Controller.open_loop { steps = 3, init = { 1, 2, 3 } }))
     assert.equal("cq.Controller.linear needs an observer",

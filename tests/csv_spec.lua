@@ -118,6 +118,10 @@ describe("cq.csv", function()
   end)
 
   it("refuses what may be read in two ways", function()
+    -- a column at a time, when it is asked for
+    local mixed = read("t;x;pixel\n1.5;2;10,20\n")
+    assert.same({ 1.5, 2 }, { mixed.t:item(), mixed.x:item() })
+    says(sentence(function() return mixed.pixel end), "has 10,20 in line 2 and 1.5 in line 2; give decimal")
     local cases = {
       { "t;x\n1;1,234\n2;12,345\n", nil, "has 1,234 in line 2, where the comma may stand before decimals or between thousands",
         "; give decimal = \",\" or decimal = \".\"" },

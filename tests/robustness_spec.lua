@@ -237,11 +237,12 @@ describe("cq.robustness", function()
     local still = with(function() return cq.zeros { 2 } end):evaluate().loss
     assert.equal("no signals", found.baseline_of)
     assert.is_true(math.abs(found.baseline - still) < 1e-12)
-    mistake.says(tostring(found), "without signals; kept of that gain")
-    local heavy = {}
+    local heavy, short = {}, nil
     for _, r in ipairs(found.rows) do
+      if r.name == "substeps" and r.size == 2 then short = ("x2: %.0f %% (%.3g)"):format(100 * r.kept, r.loss) end
       if r.name == "gravity" and r.size == 0.1 then heavy = r end
     end
+    mistake.says(tostring(found), "without signals; kept of that gain (and the loss)", short)
     local changed = { gravity = { 1.1 * GRAVITY[1], 1.1 * GRAVITY[2] } }
     local gain = with(function() return cq.zeros { 2 } end):evaluate(changed).loss - own:evaluate(changed).loss
     assert.is_true(math.abs(heavy.kept - gain / (still - own:evaluate().loss)) < 1e-9)
@@ -494,5 +495,10 @@ describe("cq.robustness", function()
       return -way(s, start)
     end }
     says(function() cq.robustness(idle) end, "has gained nothing that could be kept: its loss is")
+    local hardly = cq.Experiment { world = run.world, steps = STEPS, objective = { terminal = function(s, start)
+      return 1e6 - way(s, start)
+    end } }
+    local loss, start = mistake.of(function() cq.robustness(hardly) end):match "its loss is (%S+) and that of its start (%S+)"
+    assert.is_true(loss ~= nil and loss ~= start)
   end)
 end)

@@ -31,7 +31,7 @@ describe("variants of stages", function()
       mistake.refuses(function()
         run:optimize { folder = folder .. "/none", plan = cq.Plan { { name = "a", iterations = 1 },
           { name = "b", iterations = 1, variants = { {}, wrong } } } }
-      end, part, "(variant 2 of 2)")
+      end, part, "(variant 2 of 2) (stage \"b\")")
       assert.is_nil(host.kind(folder .. "/none"))
     end
   end)

@@ -57,6 +57,12 @@ describe("what run returns", function()
     has(fine(study "export"), "loss,deviation.young,")
     has(fine(study "export"), "1,1,1,done,1,1,3,")
     has(fine(study("export", "--curves")), "2,deviation.inner.path,2,5\n")
+    script [[return cq.Study { name = "a", grid = { x = { 1 } }, run = function()
+      return { loss = 1, a = { b = 2 }, ["a.b"] = 3 }
+    end }]]
+    local twice = study("run", "--force-new", "--quiet")
+    fine(twice)
+    has(twice.err, "a.b, of which there are two")
     script [[local t = { loss = 1 }
       t.inner = { t }
       t.own = t
@@ -89,6 +95,11 @@ describe("an option that nobody asks for", function()
     has(study("run", "--seeds", "2", "--iteration", "5").err, "did you mean iterations?")
     assert.is_nil(host.kind(folder .. "/out"))
     fine(study("run", "--seeds", "2", "--iterates", "5"))
+    -- not where names are made
+    script [[return { loss = cq.option("weight", 1) + cq.option(("weight%d"):format(1), 1) }]]
+    local made = study("run", "--seeds", "1", "--weight1", "3", "--force-new")
+    has(fine(made), "loss: mean 4")
+    has(made.err, "the script does not name --weight1 (did you mean weight?)")
   end)
 end)
 

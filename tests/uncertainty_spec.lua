@@ -152,6 +152,7 @@ describe("cq.uncertainty", function()
     assert(tostring(found):find(words, 1, true), tostring(found))
     local derived = found:propagate(function(p) return { twice = 2 * p.b } end)
     assert(tostring(derived):find(words, 1, true), tostring(derived))
+    assert.same({}, found:propagate(function(p) return { twice = 2 * p.a } end).at_bound)
     -- an interior point method ends next to a bound
     found = cq.uncertainty(line_of, { a = T.param(1.2, { min = 1.2 - 1e-8 }), b = T.param(0.1, { max = 0.1 }) })
     assert(tostring(found):find("a and b are at their bounds: the deviations do not hold there; widen", 1, true))

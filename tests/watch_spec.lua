@@ -126,5 +126,15 @@ describe("cqlua --watch", function()
       if not text:find "= = 3" then has(result.err, "the training goes on with the script of before") end
       assert.same(whole, rows())
     end
+    -- and where a file is that it loads
+    local own = SCRIPT
+    for _, load in ipairs { 'require("target")', 'dofile(arg[0]:match "^.*/" .. "target.lua")' } do
+      SCRIPT = own:gsub('require%("target"%)', function() return load end)
+      local result = watched("return 0.4501 .. {}\n", "target.lua")
+      assert.equal(0, result.code, result.err)
+      assert.equal(1, select(2, result.err:gsub("the training goes on with the script of before", "")))
+      assert.same(whole, rows())
+    end
+    SCRIPT = own
   end)
 end)

@@ -29,6 +29,19 @@ describe("the zoo", function()
   end
 end)
 
+describe("the objective of a robot of the zoo", function()
+  it("is its own where the figure at the end is not what it was trained for, else the figure", function()
+    local function of(name)
+      local entry = zoo.entry(name)
+      return zoo.objective(entry, require("cq").load(zoo.path(entry)))
+    end
+    local swaying = of "balancer"
+    assert.equal("mean", swaying.reduce)
+    assert.equal("function", type(swaying.running))
+    assert.equal("function", type(of "walker"))
+  end)
+end)
+
 describe("cqlua replay", function()
   it("lists, prints the figure beside the claimed one, and films", function()
     local list = process.cqlua { "replay" }

@@ -177,10 +177,11 @@ end
 
 ---The Lua files that the script has loaded with require, dofile or loadfile, without those of the library: their texts
 ---by the names of their copies in a run's folder.
+---@param earlier? table<string, string>   texts by path, in the place of those that the files have now
 ---@return table<string, string> files     bytes
-function script.sources()
+function script.sources(earlier)
   local out = {}
-  for name, file in pairs(loaded()) do out[name] = file.bytes end
+  for name, file in pairs(loaded()) do out[name] = earlier and earlier[file.path] or file.bytes end
   return out
 end
 

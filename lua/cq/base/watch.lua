@@ -10,6 +10,8 @@ local watch = {}
 
 local PERIOD = 0.1           -- [s] between two looks
 local texts, looked = {}, 0  -- by path, as they were loaded or refused
+---@type table<string, string>   by path, as they were loaded
+watch.loaded = {}
 
 ---@type boolean             a new version waits to be loaded
 watch.wanted = false
@@ -26,8 +28,8 @@ end
 ---Begins to watch the script's files for changes: their present text counts as unchanged.
 function watch.begin()
   watch.wanted, looked = false, C.cq_clock()
-  texts = {}
-  for _, path in ipairs(paths()) do texts[path] = read_file(path) end
+  texts, watch.loaded = {}, {}
+  for _, path in ipairs(paths()) do texts[path], watch.loaded[path] = read_file(path), read_file(path) end
 end
 
 ---Must the script be loaded again, because a changed file that is valid Lua was saved? Reads the files at most every
@@ -43,7 +45,7 @@ function watch.wants()
     -- an editor may have emptied it for a moment
     if text and text ~= "" and text ~= texts[path] then
       local is_new = texts[path] ~= nil
-      texts[path] = text
+      texts[path], watch.loaded[path] = text, watch.loaded[path] or text
       local fine, problem = loadstring(text, "@" .. path)
       if fine and is_new then watch.wanted = true end
       if not fine then message.warn("%s; the training goes on as it was", problem) end

@@ -17,10 +17,11 @@ local function last_run()
   return Run and Run.last()
 end
 
--- The present version of the script and the result of its training: { path, files: texts by copy, sources: the same by
--- module, run, state: path of optimizer.bin, bytes: the content of that file }.
-local function version_of(path)
-  local run, files, sources = last_run(), script.sources(), {}
+-- The version of the script that ran and the result of its training: { path, files: texts by copy, sources: the same by
+-- module, run, state: path of optimizer.bin, bytes: the content of that file }. again: the version that ran once more,
+-- whose files may be others on disk.
+local function version_of(path, again)
+  local run, files, sources = last_run(), again and again.files or script.sources(watch.loaded), {}
   for name, bytes in pairs(files) do sources[(name:gsub("%.lua$", ""):gsub("/", "."))] = bytes end
   local state = run and run:path "optimizer.bin"
   return { path = path, files = files, sources = sources, run = run, state = state, bytes = state and read_file(state) }
@@ -59,7 +60,7 @@ end
 ---@param run fun(chunk: function, ...): boolean, string?    runs a chunk with arguments, and prints its error
 ---@return boolean finished, string? problem
 function watched.run(path, words, run)
-  local given, before, text = option.given(), nil, nil
+  local given, before, text, again = option.given(), nil, nil, nil
   while true do
     local chunk, problem = script.load(path, words)
     if text then chunk = loadstring(text, "@" .. path) end
@@ -71,16 +72,16 @@ function watched.run(path, words, run)
     watch.begin()
     local finished, why = run(chunk, unpack(words))
     if watch.wanted then
-      before = version_of(path)
+      before = version_of(path, again)
       before.text = text
       unload_modules(before)
-      text, watch.reloaded = nil, true
+      text, again, watch.reloaded = nil, nil, true
       message.note("%s was saved: loaded afresh", path)
     elseif not finished and before and why ~= "interrupted" and made_nothing(before) then
       message.note("the training goes on with the script of before")
       atomic_file.write(before.state, before.bytes, { durable = true })
       unload_modules(before, true)
-      text, watch.reloaded = before.text, false
+      text, again, watch.reloaded = before.text, before, false
     else
       return finished, why
     end
