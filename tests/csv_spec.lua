@@ -315,7 +315,8 @@ describe("what a rollout recorded", function()
 
   it("is not told outside of its times", function()
     local record = rolled().record
-    says(sentence(record.at, record, { 0.5 * dt }), "lies outside of what was recorded")
+    says(sentence(record.at, record, { 0.5 * dt }), "lies outside of what was recorded",
+      "compare it with the state at the start")
     says(sentence(record.at, record, { 12.1 * dt }), "lies outside of what was recorded")
     says(sentence(record.at, record, { 0 / 0 }), "lies outside")
     says(sentence(record.at, record, { { dt } }), "times must be a list")

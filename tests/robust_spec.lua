@@ -23,7 +23,7 @@ run:optimize { iterations = 3 }
     assert.equal(0, process.cqlua({ folder .. "/script.lua", "--out", folder .. "/run", "--keep", "2" }).code)
     local found = process.cqlua { "robust", folder .. "/run", "--draws", "3" }
     assert.equal(0, found.code, found.err)
-    mistake.says(found.out, "kept of that gain")
+    mistake.says(found.out, folder .. "/run:\nloss ", "kept of that gain")
     mistake.says(found.out, "together   median")
     mistake.says(found.out, "of 3 draws")
     assert.is_nil(found.err:find("warning", 1, true), found.err)

@@ -525,6 +525,19 @@ describe("a folder", function()
     has(result.err, "params.bin cannot be replaced: Is a directory")
     has(result.err, "kept in " .. out() .. ": the run up to iteration 4; the same command with --resume goes on from there")
   end)
+
+  it("says of no iteration that it was kept", function()
+    local result = cqlua { script([[
+      package.path = "./?.lua;" .. package.path
+      local cq, scene = require "cq", require "tests.scene"
+      local run = cq.Experiment { world = scene.world(scene.robot()), steps = 2, controller = cq.Controller.sines {},
+        optimizer = cq.Optimizer.adam { rate = 1e-3 }, objective = function() error "the end" end }
+      run:optimize { iterations = 2 }
+    ]]), "--out", out() }
+    assert.equal(1, result.code)
+    has(result.err, "the end")
+    assert.is_nil(result.err:find("kept in", 1, true), result.err)
+  end)
 end)
 
 describe("cq.log", function()

@@ -101,6 +101,32 @@ describe("variants of stages", function()
     end
   end)
 
+  it("are told of with the stages that take the experiment's, and in all where they were left out", function()
+    local message = require "cq.base.message"
+    local bursts = { count = 2, each = function(_, k) return k == 2 and { change = { strength = 3e5 } } or {} end }
+    -- the notes and warnings of a training
+    local function told(def)
+      local note, warn, program, said = message.note, message.warn, option.program, {}
+      program.quiet = false
+      function message.note(format, ...) said[#said + 1], program.quiet = format:format(...), true end
+      function message.warn(format, ...) said[#said + 1] = format:format(...) end
+      local fine, problem = pcall(function() cq.Experiment(fields { variants = bursts }):optimize(def) end)
+      message.note, message.warn, program.quiet = note, warn, true
+      assert.is_true(fine, problem)
+      return table.concat(said, "\n")
+    end
+    local function plan(given)
+      return cq.Plan { { name = "a", iterations = 1, variants = false },
+        { name = "b", iterations = 1, variants = given } }
+    end
+    mistake.says(told { plan = plan(), folder = folder .. "/takes" },
+      "stages without variants of their own: mean of 2 variants of each iteration")
+    assert.is_nil(told({ plan = plan { {} }, folder = folder .. "/own" }):find("without variants of their", 1, true))
+    mistake.says(told { iterations = 3, folder = folder .. "/all" }, "3 of the 6 variants of these 3 iterations were left")
+    mistake.says(told { iterations = 6, folder = folder .. "/all", resume = true },
+      "3 of the 6 variants of these 3 iterations were left")
+  end)
+
   it("are refused where there is nothing to change, listed or drawn", function()
     local open = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 3, gravity = { 0.3, -4 },
       precision = "float64", scene.robot():at { 0.4, 0.4 } }

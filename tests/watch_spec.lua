@@ -21,14 +21,14 @@ local run = cq.Experiment {
   objective = function(state) return (state:center(robot)[1] - TARGET):square() * 1e6 end,
   optimizer = cq.Optimizer.adam { rate = RATE },
 }
-local saved = io.open(arg[0] .. ".next")
-local text = saved and saved:read "*a"
 run:optimize { iterations = 30, on_iteration = function(i)
   local began = C.cq_clock()
   while C.cq_clock() - began < 0.02 do end
-  if i ~= 5 or not text then return end
-  local place = io.open(arg[0] .. ".place"):read "*l"
-  os.remove(arg[0] .. ".next")
+  local name = i == 5 and ".next" or i == 18 and ".later"
+  local given = name and io.open(arg[0] .. name)
+  if not given then return end
+  local text, place = given:read "*a", io.open(arg[0] .. ".place"):read "*l"
+  os.remove(arg[0] .. name)
   local file = io.open(place, "w")
   file:write(text)
   file:close()
@@ -36,12 +36,14 @@ end }
 print("done", run.folder)
 ]]
 
--- trains with --watch; at the fifth iteration `text` is saved, as the script or as its module
-local function watched(text, name)
+-- trains with --watch; at the fifth iteration `text` is saved, as the script or as its module, and
+-- `later` at the eighteenth, which leaves time for a look at the files between
+local function watched(text, name, later)
   local path = process.write(folder .. "/script.lua", SCRIPT)
   process.write(folder .. "/target.lua", "return 0.4502\n")
   process.write(path .. ".next", text)
   process.write(path .. ".place", folder .. "/" .. (name or "script.lua"))
+  if later then process.write(path .. ".later", later) end
   return process.cqlua { "--watch", "--out", folder .. "/run", path }
 end
 
@@ -134,6 +136,13 @@ describe("cqlua --watch", function()
       assert.equal(0, result.code, result.err)
       assert.equal(1, select(2, result.err:gsub("the training goes on with the script of before", "")))
       assert.same(whole, rows())
+      -- broken once more, and mended
+      result = watched("return 0.4501 .. {}\n", "target.lua", "return 0.4501 .. nil\n")
+      assert.equal(2, select(2, result.err:gsub("the training goes on with the script of before", "")))
+      assert.same(whole, rows())
+      watched("return 0.4501 .. {}\n", "target.lua", "return 0.4501\n")
+      local same = common(whole, rows())
+      assert(same >= 18 and same < 30, same)
     end
     SCRIPT = own
   end)
