@@ -117,6 +117,13 @@ describe("cq.csv", function()
     end
   end)
 
+  it("refuses names that are not as many as the values", function()
+    for _, names in ipairs { { "a", "b", "c" }, { "a" } } do
+      says(sentence(read_all, "1,5;2,5\n3,5;4,5\n", { names = names }), "has 2 values between semicolons")
+    end
+    assert.same({ 2.5, 4.5 }, read("1,5;2,5\n3,5;4,5\n", { names = { "a", "b" } }).b:totable())
+  end)
+
   it("refuses what may be read in two ways", function()
     -- a column at a time, when it is asked for
     local mixed = read("t;x;pixel\n1.5;2;10,20\n")
@@ -302,7 +309,8 @@ describe("what a rollout recorded", function()
   it("keeps its times through arithmetic of its shape, as in other units or from another origin", function()
     local roll, times = rolled(), { 2.3 * dt, 7 * dt }
     local there = roll.record:at(times)
-    for _, changed in ipairs { 1000 * roll.record, roll.record / 0.001, roll.record * cq.tensor { 1000, 1000 },
+    for _, changed in ipairs { 1000 * roll.record, -(-1000 * roll.record), roll.record / 0.001,
+      roll.record * cq.tensor { 1000, 1000 },
       roll.record * cq.param(1000), (roll.record + roll.record) * 500 - cq.zeros { 2 } } do
       assert.near(0, (changed:at(times) - 1000 * there):abs():max():item(), 1e-9)
     end

@@ -104,8 +104,22 @@ local function fit_of(self, all, separator)
   return fit
 end
 
+-- Raises an error if the first row of a file whose names were given has numbers between semicolons or tabs, but as many
+-- as there are names only between commas, or not at all.
+local function require_count(self, all, separator)
+  local line = lines_of(all, self.skip)()
+  for _, other in ipairs { ";", "\t" } do
+    local cells, numbers = line and table_of.cells(line, other) or {}, 0
+    for _, cell in ipairs(cells) do numbers = numbers + (number_of(cell, self.decimal) and 1 or 0) end
+    if other ~= separator and #cells > 1 and numbers == #cells then
+      is.fail("cq.csv: %s has %s between %s, and there are %s: give as many, or separator = %q", self.path,
+        text.count(#cells, "value"), NAMES[other], text.count(#self.names, "name"), separator or ",")
+    end
+  end
+end
+
 -- The character between the cells of a file: the one of those in its head that fits its first rows best. Errors: two
--- fit alike.
+-- fit alike; more or fewer names than values.
 local function separator_of(self, all)
   local best, most, other
   for _, separator in ipairs { ",", ";", "\t" } do
@@ -120,6 +134,7 @@ local function separator_of(self, all)
     is.fail("cq.csv: %s may have %s or %s between its values; give separator = %q", self.path, NAMES[best], NAMES[other],
       best)
   end
+  if self.names then require_count(self, all, best) end
   return best or self.decimal == "," and ";" or ","
 end
 

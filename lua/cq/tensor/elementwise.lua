@@ -175,6 +175,7 @@ local first_unary_without_gradient = C.CQ_UNARY_SIGN
 local function unary(op, a)
   local out = class.like(a)
   C.cq_tensor_unary(op, a.count, a.pointer, out.pointer)
+  keep_times(out, a, a)
   if op < first_unary_without_gradient and tape.wants(a) then return tape.push(unary_back, out, a, nil, op) end
   return out
 end
