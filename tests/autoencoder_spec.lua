@@ -398,6 +398,11 @@ describe("what an autoencoder refuses", function()
     mistake.fails("no pictures were collected; let it observe with collect = 10, or give pictures",
       function() small():fit { optimizer = adam() } end)
     mistake.fails("optimizer", function() small():fit {} end)
+    local unfit = small()
+    mistake.fails("cq.Optimizer.nlopt makes no single steps", function()
+      unfit:fit { optimizer = cq.Optimizer.nlopt { algorithm = "lbfgs" }, pictures = T.ones { 4, 3, 8, 16 } }
+    end)
+    assert.is_falsy(unfit.fitted)
     mistake.fails("autoencoder:fit: the loss of update ", function()
       small():fit { optimizer = cq.Optimizer.gradient_descent { rate = 1e9 }, pictures = T.ones { 4, 3, 8, 16 } }
     end)

@@ -286,6 +286,10 @@ describe("rollout:export", function()
     assert.near(roll.signals:get(4, 1), data["signal foot"]:get(2), 1e-8)
     assert.near(contact.contact.impulse:get(6, 1, 2) / roll.world.control_dt, data["wall 1 force_y"]:get(3), 1e-6)
     assert.equal("mass length/time^2", data:unit "wall 1 force_y")
+    for unit, words in pairs { N = { force = "N" }, ["kg mm/s^2"] = { length = "mm", mass = "kg", time = "s" } } do
+      roll:export { path = folder .. "/units.csv", units = words }
+      assert.equal(unit, cq.csv(folder .. "/units.csv"):unit "wall 1 force_y")
+    end
   end)
 
   it("moves the surfaces of a GLB by morph targets", function()

@@ -423,8 +423,11 @@ describe("cqlua compare", function()
     local best = rows("b")[tonumber(iteration)]
     assert.equal("two", best.stage)
     has(process.cqlua({ "plot", at "b" }).out, (", best %s of iteration %d\n"):format(loss, best.iteration))
-    has(process.cqlua({ "compare", at "b", at "b", "--json" }).out, ('"best loss": "%s"'):format(loss),
-      ('"of iteration": "%d"'):format(best.iteration))
+    local told = json.decode(process.cqlua({ "compare", at "b", at "b", "--json" }).out:match "[^\n]+")
+    assert.equal(loss, ("%.6g"):format(told["best loss"]))
+    assert.equal(best.loss, told["best loss"])
+    assert.equal(best.iteration, told["of iteration"])
+    assert.is_nil(told["fork of"])
   end)
 
   it("has the least loss of a learner's history, whose saved.bin is that of an earlier end", function()

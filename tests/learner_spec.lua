@@ -335,6 +335,48 @@ learner:train { folder = cq.option("folder", "none") ~= "none" and cq.option("fo
     scratch.close()
   end)
 
+  it("scales rewards by the returns within episodes", function()
+    -- the return so far is 0 for four steps and -100 in the fifth: its deviation is 40
+    local step, env = 0, { scenes = 1, observation_space = { shape = { 1 } }, action_space = { shape = { 1 } } }
+    function env.reset() return T.zeros { 1, 1 } end
+    function env.step()
+      step = step + 1
+      local last = step % 5 == 0 and 1 or 0
+      return T.full({ 1, 1 }, step % 5), T { -100 * last }, T { last }, T.zeros { 1 },
+        { episode_return = T { -100 }, episode_length = T { 5 } }
+    end
+    local learner = cq.Learner.ppo { env = env, steps = 2000, batch = 100, minibatches = 2, epochs = 1, hidden = { 4 } }
+    learner:train()
+    assert.near(-20, learner.rewards.mean:item(), 1e-3)
+    assert.near(40, learner.rewards:deviation():item(), 1e-3)
+  end)
+
+  it("keeps the running means that go with its weights where an update is broken off", function()
+    local steps, stops, env = 0, nil, small_env()
+    local own = setmetatable({}, { __index = env })
+    function own.reset(_, how) return env:reset(how) end
+    function own.step(_, u)
+      steps = steps + 1
+      if steps == stops then
+        engine.C.cq_interrupt(1)
+        error "interrupted"
+      end
+      return env:step(u)
+    end
+    local function make(env_of)
+      return cq.Learner.ppo { env = env_of, steps = 24, batch = 8, minibatches = 2, epochs = 1, hidden = { 4 },
+        seed = 3 }
+    end
+    local whole, part = make(small_env()), make(own)
+    whole:train { on_update = function(_, learner) return learner.updates_made == 1 end }
+    stops = 6
+    part:train()
+    engine.C.cq_interrupt(0)
+    assert.equal(1, part.updates_made)
+    assert.is_true(whole.observations.mean:equal(part.observations.mean))
+    assert.is_true(whole.observations.variance:equal(part.observations.variance))
+  end)
+
   it("says which update diverges, and what to do", function()
     local said = sentence(function()
       cq.Learner.ppo { env = regulator.env(4), steps = 640, batch = 64, minibatches = 2, rate = 1e30 }:train()
@@ -353,6 +395,8 @@ learner:train { folder = cq.option("folder", "none") ~= "none" and cq.option("fo
       sentence(function() cq.Learner.ppo { env = env, steps = 1000, batch = 100 } end))
     assert.equal("cq.Learner.ppo: batch is 176, which 32 minibatches do not divide",
       sentence(function() cq.Learner.ppo { env = env, steps = 1000, batch = 176 } end))
+    assert.equal("cq.Learner.ppo: minibatches is 32, for a batch of 32: a minibatch needs two rows, since advantages are "
+      .. "taken from their mean in it", sentence(function() cq.Learner.ppo { env = env, steps = 1000, batch = 32 } end))
     assert.equal("cq.Learner.ppo: steps is 100, fewer than the 2048 of one batch",
       sentence(function() cq.Learner.ppo { env = env, steps = 100 } end))
   end)

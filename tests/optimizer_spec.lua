@@ -28,6 +28,17 @@ local kinds = {
 }
 
 describe("an optimizer", function()
+  it("passes over parameters without numbers", function()
+    for _, fields in ipairs { { rate = 0.1, per = "tensor" },
+      { rate = 0.1, relative_epsilon = true, clip = "median" } } do
+      local adam, p = Optimizer.adam(fields), { none = T.param(T.zeros { 0 }), x = T.param { 1 } }
+      for _ = 1, 3 do adam:update(p, { none = T.zeros { 0 }, x = T { 1 } }) end
+      near(0.7, p.x:get(1), 1e-6)
+      adam:update({ none = p.none }, { none = T.zeros { 0 } })
+      assert.equal(4, adam.iteration)
+    end
+  end)
+
   it("refuses gradients in the place of its parameters", function()
     local adam, p = Optimizer.adam { rate = 0.1 }, { a = T.param { 1, 2 } }
     local gradient = { a = T.tensor { 1, 1 } }
@@ -286,6 +297,34 @@ describe("mistakes", function()
     descent:update(p, { x = T { 1, 1 } })
     assert.same({ 0, 1 }, p.x:totable())
   end)
+  it("in one part leave all parts as they were, and name the part", function()
+    local p = { a = T.param { 1, 2 }, b = { c = T.param { 3 }, d = T.param { 4 } }, e = T.param(5) }
+    local all = Optimizer.parts { a = Optimizer.adam { rate = 0.1 }, e = Optimizer.momentum { rate = 0.1 },
+      b = Optimizer.parts { c = Optimizer.adam { rate = 0.1, clip = "median" }, d = Optimizer.adam { rate = 0.1 } } }
+    local function grads(d) return { a = T { 1, 1 }, b = { c = T { 1 }, d = T { d } }, e = T(1) } end
+    all:update(p, grads(1))
+    local before, state = T.leaves.snapshot(p), all:state()
+    refused(function() all:update(p, grads(0 / 0)) end, "the gradient of b.d is not finite; nothing was changed")
+    refused(function() all:update(p, { a = T { 1, 1 }, b = { c = T { 1 }, d = T { 1 } }, e = T { 1 } }) end,
+      "e has shape {} and its gradient {1}")
+    for path, x in pairs { a = p.a, c = p.b.c, d = p.b.d, e = p.e } do
+      assert.is_true(x:equal(before[path] or before.b[path]), path)
+    end
+    assert.same({ 1, 1, 1, 1 }, { all.iteration, all.parts.a.iteration, all.parts.b.iteration,
+      all.parts.b.parts.c.iteration })
+    assert.equal(#state.parts.b.parts.c.norms:totable(), #all.parts.b.parts.c.norms)
+  end)
+
+  it("in a clip that is assigned are told", function()
+    local x = T.param { 1 }
+    for _, wrong in ipairs { -1, 0, "max", { 1 } } do
+      local descent = Optimizer.gradient_descent { rate = 0.1 }
+      descent.clip = wrong
+      refused(function() descent:update(x, T { 3 }) end, "optimizer:update: clip must be")
+    end
+    assert.same({ 1 }, x:totable())
+  end)
+
   it("in a state are refused", function()
     local adam = Optimizer.adam { rate = 1 }
     refused(function() adam:restore { kind = "adam", iteration = 0.5, moments = { first = {}, second = {} } } end,

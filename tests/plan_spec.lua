@@ -100,6 +100,10 @@ describe("cq.Plan", function()
     says(function() cq.Plan { { name = "a", iterations = 1, initial = "last" } } end, "this is the first")
     says(function() cq.Plan { starts = { count = 2, at = "gaits" }, gait } end,
       'starts.at: there is no stage "gaits" (did you mean gait?)')
+    for _, at in ipairs { {}, { "gait", 1, 2 }, { 1 } } do
+      says(function() cq.Plan { starts = { count = 2, at = at }, gait } end, "starts.at is the name of a stage, or { name,")
+    end
+    says(function() cq.Plan { { name = "a", iterations = 1e300 } } end, "at most 2147483647")
     says(function() cq.Plan { starts = { count = 2, keep = 3 }, gait } end,
       "keep must be at most starts.count, 2, got 3")
     says(function() cq.Plan { starts = { count = 2, at = "a" }, { name = "a", iterations = 1, level = { coarsen = 2 } },
@@ -126,6 +130,7 @@ describe("cq.Schedule", function()
   it("refuses ends that do not belong together", function()
     says(function() cq.Schedule.linear { from = 1, to = { 1, 2 } } end, "must both be numbers, or lists of as many")
     says(function() cq.Schedule.exponential { from = 1, to = 0 } end, "of one sign and not 0, got 1 and 0")
+    assert.near(1, cq.Schedule.exponential({ from = 1e-200, to = 1e-190 }):at(2, 3) / 1e-195, 1e-12)
     says(function() cq.Schedule.cosine { from = 1, to = 0, begin = 0.5, finish = 0.5 } end,
       "begin must be before finish")
     says(function() cq.Schedule.steps { values = {} } end, "values must be a list of at least 1")

@@ -225,6 +225,8 @@ describe("a plot", function()
     fails("y_range must be a list of 2 finite numbers, got a list of 1", Plot, { y_range = { 1 }, series = { { y = { 1 } } } })
     fails("y_range must be above 0 on a logarithmic axis, got 0", Plot,
       { log_y = true, y_range = { 0, 10 }, series = { { y = { 1, 2 } } } })
+    fails('x_names has 2 names, for places 1 to 2, and a series has a number at x = 3', Plot,
+      { x_names = { "a", "b" }, series = { { y = { 1, 2, 3 } } } })
     fails("did you mean title?", Plot, { titel = "a", series = { { y = { 1 } } } })
   end)
 end)

@@ -175,6 +175,23 @@ describe("run:optimize { recover }", function()
     assert.equal(10, world.substeps)
   end)
 
+  it("says where the start itself failed", function()
+    local message, told = require "cq.base.message", {}
+    local note, set = message.note, message.note_once
+    local evaluations = 0
+    local made = require("cq.experiment.recover").new({ halvings = 2, substeps = 2 }, function() return 20 end)
+    message.note = function(format, ...) told[#told + 1] = format:format(...) end
+    for _, fails in ipairs { 1, 3 } do
+      made:evaluate(function()
+        evaluations = evaluations + 1
+        if evaluations <= fails then error("the simulation failed at step 3", 0) end
+      end, { x = cq.param { 1 } })
+    end
+    message.note, message.note_once = note, set
+    assert.same({ "the simulation failed after the start, and runs with substeps = 20 from now on",
+      "the simulation failed after an update, and runs with 1/2 of it" }, told)
+  end)
+
   it("leaves other errors alone", function()
     local seen = 0
     local run = cq.Experiment { world = world, steps = 2, trainable = { velocity = { init = { 0, 0 } } },

@@ -9,6 +9,13 @@ local function names(robot, group)
   return out
 end
 
+describe("a robot that is sampled anew", function()
+  it("has no more particles than a table of Lua can hold", function()
+    mistake.refuses(function() scene.world(scene.robot()):refined(1e-6) end, "robot:resampled: ",
+      "it takes 33554432 at most")
+  end)
+end)
+
 describe("world:refined", function()
   local material = {
     foot = cq.Material.neo_hookean { young = 10, poisson = 0.3, density = 1 },

@@ -460,6 +460,14 @@ describe("cq.load", function()
     end
   end)
 
+  it("refuses fields of a rollout that are no table", function()
+    host.make_folder(folder .. "/kept")
+    cq.save(folder .. "/kept/best.bin", { controller = { w1 = cq.param { 1 } } })
+    for _, wrong in ipairs { 3, "steps", true } do
+      says(sentence(function() cq.load(folder .. "/kept"):rollout(wrong) end), "saved:rollout: fields must be a table")
+    end
+  end)
+
   it("reads runs of programs that kept parameters alone, and of solves", function()
     host.make_folder(folder .. "/old")
     cq.save(folder .. "/old/best.bin", { controller = { w1 = cq.param { 1 } } })

@@ -187,11 +187,17 @@ describe("solving", function()
     message.warn = function(format, ...) told[#told + 1] = format:format(...) end
     local first = lagrangian()
     local part = problems.solve(problem, first, { iterations = 300 })
-    first.inner.rate = 0.25 * first.inner.rate                           -- as if it had been slowed twice
+    first.slowed = 0.25                                                  -- as if it had been slowed twice
+    first:set_rate(first.rate)
     local slowed = first.inner.rate / 0.02
     part.state.optimizer = first:state()
     local slower = lagrangian { rate = 0.01 }
     slower:restore(part.state.optimizer)
+    near(0.01 * slowed, slower.inner.rate, 1e-15)
+    -- of an earlier program
+    local old = first:state()
+    old.slowed, old.rate, old.made = nil, first.inner.rate, 0.02
+    slower:restore(old)
     near(0.01 * slowed, slower.inner.rate, 1e-15)
     assert.equal(301, problems.solve(problem, lagrangian { rate = 0.01 }, { iterations = 301,
       state = part.state }).evaluations)
@@ -281,7 +287,8 @@ describe("a mistake in a solve", function()
 
   it("is a sentence", function()
     local cases = {
-      { "optimizer:solve: iterations is missing, it must be a whole number at least 0", { iterations = false } },
+      { "optimizer:solve: iterations is missing, it must be a whole number at least 0 and at most "
+        .. "2147483647", { iterations = false } },
       { "optimizer:solve: high needs either at_most or equal, not both", { constraints = { { name = "high", at_most = 1,
         equal = 2 } } } },
       { "optimizer:solve: high needs either at_most or equal", { constraints = { { name = "high" } } } },
@@ -315,6 +322,9 @@ describe("a mistake in a solve", function()
           high = 2 } end },
       { "cq.Optimizer.adam knows no constraints; put it into cq.Optimizer.augmented_lagrangian { inner = ... }, or take "
         .. "cq.Optimizer.nlopt or cq.Optimizer.ipopt", { constraints = { high } }, nil, adam() },
+      { "cq.Optimizer.parts knows no constraints; put it into cq.Optimizer.augmented_lagrangian { inner = ... }, or take "
+        .. "cq.Optimizer.nlopt or cq.Optimizer.ipopt", { constraints = { high } }, nil,
+        cq.Optimizer.parts { x = adam() } },
       { "optimizer:solve: needs a tensor or tables of tensors to differentiate by, got an empty table", {}, nil, nil,
         {} },
       { "optimizer:solve: no evaluation was made, for iterations is 0; give 1 or more", { iterations = 0 } },
@@ -401,5 +411,47 @@ describe("a mistake in a solve", function()
     process.remove(folder)
     assert.is_true(x:equal(solve()))
     process.remove(folder)
+  end)
+
+  it("in a step of an augmented Lagrangian leaves its inner loop as it was", function()
+    local folder = process.folder()
+    local function solve(breaks)
+      local inner = cq.Optimizer.adam { rate = 0.1,
+        schedule = function(i) return breaks and i == 4 and 0 / 0 or 1 end }
+      local method = cq.Optimizer.augmented_lagrangian { inner = inner, window = 2, inner_iterations = 7,
+        tolerance = 1e-9 }
+      local x = T.param { 0, 0 }
+      local made = method:solve({ x = x }, function(p)
+        return { objective = (p.x - 3):square():sum(), sum = p.x:sum() }
+      end, { iterations = 30, folder = folder, resume = breaks == false,
+          constraints = { { name = "sum", at_most = 1 } } })
+      return x, made
+    end
+    assert.is_truthy(sentence(function() solve(true) end):find("(iteration 4 of 30)", 1, true))
+    require("cq.run").close_open("failed")
+    local x, made = solve(false)
+    process.remove(folder)
+    local whole, wanted = solve()
+    process.remove(folder)
+    assert.is_true(x:equal(whole))
+    assert.same({ wanted.evaluations, wanted.status }, { made.evaluations, made.status })
+  end)
+end)
+
+describe("an augmented Lagrangian", function()
+  it("has the rate of a schedule times the factor by which it is slowed, without rounding on the way", function()
+    local method = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.0133 } }
+    method.slowed = 0.25
+    for i = 1, 60 do
+      local rate = 0.0133 + (0.0017 - 0.0133) * i / 60
+      method:set_rate(rate)
+      assert.equal(0.25 * rate, method.inner.rate)
+      local other = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.0133 } }
+      other:restore(method:state())
+      other:set_rate(rate)
+      assert.equal(method.inner.rate, other.inner.rate)
+    end
+    method:restart()
+    assert.equal(method.rate, method.inner.rate)
   end)
 end)

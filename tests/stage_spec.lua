@@ -197,6 +197,35 @@ describe("a stage of a plan", function()
     assert.same({ -9.8, 7, 9 }, { rows[3]["gravity.2"], rows[2]["material.penalty"], rows[3].sharpness })
   end)
 
+  it("is not over by losses of another problem", function()
+    local function made(options, name, more)
+      local run = cq.Experiment(function(level)
+        local def = block(level)
+        local way = def.objective
+        function def.objective(state, start) return 1 + way(state, start) end
+        return def
+      end)
+      optimize(run, cq.Plan { { name = "a", iterations = 12, optimizer = adam(1e-9), options = options,
+        stop = { stalled = 3 } } }, name, more)
+      return #cq.Run.read_history(folder .. "/" .. name)
+    end
+    assert.equal(4, made(nil, "same"))
+    local function heavier(last) return { gravity = function(i) return { 0, -math.min(i, last) } end } end
+    assert.equal(12, made(heavier(12), "each"))
+    assert.equal(9, made(heavier(6), "some"))
+    -- and of a run that goes on
+    local stops = true
+    local options = { gravity = function(i)
+      if stops and i == 8 then C.cq_interrupt(1) end
+      return { 0, -math.min(i, 6) }
+    end }
+    pcall(made, options, "parts")
+    C.cq_interrupt(0)
+    stops = false
+    assert.is_true(#cq.Run.read_history(folder .. "/parts") < 9)
+    assert.equal(9, made(options, "parts", { resume = true }))
+  end)
+
   it("takes back, at the end of a stage, limits and what it gave the optimizer", function()
     local optimizer
     local function train(name, at)

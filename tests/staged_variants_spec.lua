@@ -49,6 +49,32 @@ describe("variants of stages", function()
     assert.same({ 2, 1, 1, 0 }, left)          -- in iterations of the present stage: the first ones take twice as long
   end)
 
+  it("are counted in each stage alone", function()
+    local message, told = require "cq.base.message", {}
+    local warn = message.warn
+    message.warn = function(format, ...) told[#told + 1] = format:format(...):match "^%d+ of .*in all$" end
+    local run = cq.Experiment(fields { variants = function(_, k)
+      return { change = { place = k % 2 == 0 and -40 or 0 } }
+    end })
+    local fine, problem = pcall(run.optimize, run, { folder = folder .. "/run", plan = cq.Plan {
+      { name = "one", iterations = 3 }, { name = "two", iterations = 1 } } })
+    message.warn = warn
+    assert(fine, problem)
+    assert.same({ "12 of the 24 variants of these 3 iterations were left out in all" }, told)
+    assert.equal(4, run.ensemble.left_out.count)
+  end)
+
+  it("are known by what listed ones say when a run goes on", function()
+    local function train(second, resume)
+      cq.Experiment(fields { variants = { {}, second } }):optimize { iterations = resume and 4 or 2,
+        folder = folder .. "/run", resume = resume }
+    end
+    train { change = { stiffness = 0.05 }, friction = 0.2 }
+    mistake.refuses(function() train({ change = { latency = 1 } }, true) end,
+      "variant 2 was change stiffness 0.05, friction 0.2 and is change latency 1")
+    train({ change = { stiffness = 0.05 }, friction = 0.2 }, true)
+  end)
+
   it("give a stage of no iterations the loss and the constraints of its first one", function()
     local lists = { { { change = { gravity = 0.1 } }, { change = { gravity = -0.1, substeps = 2 } } },
       function(random) return { change = { stiffness = 0.1 * random:normal():item() } } end }

@@ -43,6 +43,59 @@ describe("a study with replicates that fail", function()
   end)
 end)
 
+describe("a study command", function()
+  it("refuses options and words that it has no use for", function()
+    script [[return cq.Study { name = "a", grid = { x = { 1, 2 } }, run = function(p) return p.x end }]]
+    local function misuse(part, ...)
+      local result = study(...)
+      assert.equal(2, result.code)
+      has(result.err, part)
+    end
+    misuse("study run has no use for --state, which is for study export and retry", "run", "--state", "failed")
+    misuse("study run has no use for --share, which is for the processes that run starts", "run", "--share", "2")
+    misuse("study status has no use for --jobs, which is for study run", "status", "--jobs", "2")
+    misuse("study export has no use for --json, which is for study status", "export", "--json")
+    misuse('study run has no use for the word "node1"; hosts are for --launch ssh', "run", "node1")
+    misuse('study show has no use for the word "2"', "show", "1", "2")
+    misuse("--workers is for --launch slurm; --jobs is how many", "run", "--workers", "4")
+    assert.is_nil(host.kind(folder .. "/out"))
+  end)
+
+  it("refuses repeats of a seed, a column of its own, and a file without a study", function()
+    script [[return cq.Study { name = "a", grid = { seed = { 1, 2 } }, repeats = 3, run = function() return 0 end }]]
+    refused("cq.Study: repeats gives each trial of a point another seed, and the parameter seed gives all", study "run")
+    script [[return cq.Study { name = "a", grid = { x = { 1 } }, run = function(_, trial)
+      trial.report(1, { iteration = 3 })
+      return 0
+    end }]]
+    study "run"
+    has(fine(study "export"), "iteration is a column that the study's table has of its own")
+    process.write(folder .. "/out/study.sqlite", "")
+    os.remove(folder .. "/out/study.sqlite-wal")
+    refused(("has not begun: there is no study in %s/out/study.sqlite"):format(folder), study "status")
+  end)
+
+  it("that retries a trial leaves nothing of its earlier attempt", function()
+    script [[return cq.Study { name = "a", grid = { x = { 1 } }, run = function(_, trial)
+      local again = io.open(cq.option("mark", "") .. "/again")
+      for i = 1, again and 3 or 10 do trial.report(i, { loss = again and 100 + i or i }) end
+      if not again then error "broken" end
+      return 1
+    end }]]
+    study("run", "--mark", folder)
+    has(fine(study("export", "--curves", "--mark", folder)), "1,loss,10,10\n")
+    fine(study("retry", "--state", "failed", "--mark", folder))
+    assert.equal("trial,name,step,value\n", fine(study("export", "--curves", "--mark", folder)))
+    assert.is_nil(fine(study("export", "--mark", folder)):find("broken", 1, true))
+    process.write(folder .. "/again", "")
+    fine(study("run", "--mark", folder))
+    assert.equal("trial,name,step,value\n1,loss,1,101\n1,loss,2,102\n1,loss,3,103\n",
+      fine(study("export", "--curves", "--mark", folder)))
+    -- as any history of a run
+    assert.equal(3, #require("cq.run").read_history(folder .. "/out/trials/000001"))
+  end)
+end)
+
 describe("what run returns", function()
   it("is kept by names with dots where it is in tables, and told once where it cannot be kept", function()
     script [[return cq.Study { name = "a", grid = { x = { 1, 2 } }, run = function(p)

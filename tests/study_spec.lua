@@ -89,7 +89,7 @@ describe("a study", function()
     fine(study "run")
     local at = folder .. "/out/trials/000002/"
     assert.equal("as a hop\n", process.read(at .. "output.txt"))
-    assert.equal("iteration,height,loss\n1,1,1\n2,2,0.5\n3,3,0.333333333333333\n",
+    assert.equal("iteration,loss,height\n1,1,1\n2,0.5,2\n3,0.333333333333333,3\n",
       (process.read(at .. "history.csv"):gsub("33+%d*", "333333333333333")))
     local manifest = json.decode(process.read(at .. "trial.json"))
     assert.equal("hop", manifest.point.gait)

@@ -38,6 +38,29 @@ describe("variants of a design", function()
     near(sum, all, 1e-9)
   end)
 
+  it("have constraints of the parameters of their own grid", function()
+    local seen = {}
+    local function problem(level)
+      local def = problem_of { {}, { change = { grid = 0.8 } } } (level)
+      local function count(params, roll)
+        seen[params.design.density.count] = roll.state.world.particle_count
+        return 0 * params.design.density:sum()
+      end
+      def.constraints = { def.design:volume { at_most = 0.6 }, { name = "count", at_most = 1e9, of = count } }
+      def.optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.02 } }
+      return def
+    end
+    local run, folder = cq.Experiment(problem), scratch.open()
+    run:optimize { iterations = 1, folder = folder .. "/run" }
+    scratch.close()
+    local counts = 0
+    for count, particles in pairs(seen) do
+      assert.equal(particles, count)
+      counts = counts + 1
+    end
+    assert.equal(2, counts)
+  end)
+
   it("have the body and the options of the stage, also as experiments of their own", function()
     local other, folder = cq.Experiment(problem_of() { coarsen = 1 }), scratch.open()
     for _, body in ipairs { "soft", "binary", "extracted" } do

@@ -126,7 +126,8 @@ end
 ---@param fields? saved.rollout.def
 ---@return cq.Rollout
 function Saved:rollout(fields)
-  local given, all = fields or {}, { steps = self.steps, weight = self.data.weight }
+  local given = is.argument("saved:rollout", "fields", is.table { optional = true }, fields) or {}
+  local all = { steps = self.steps, weight = self.data.weight }
   for name, value in pairs(given) do all[name] = value end
   -- the saved ones are made where no others are given, for the script's own cannot be
   for _, name in ipairs { "observer", "controller" } do

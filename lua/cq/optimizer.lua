@@ -106,6 +106,8 @@ rules.adam_per_tensor = {
 
 -- ---- update ---------------------------------------------------------------------------------------------------------
 
+local a_clip = is.any_of { is.number { above = 0 }, is.one_of { "median" }, optional = true }
+
 -- Raises an error if a backward pass still needs the numbers of parameter x. path: its name, for the error.
 local function require_free(x, path)
   if class.locked[x] or x.requires_grad and tensor.tape.recording() then
@@ -114,31 +116,32 @@ local function require_free(x, path)
   end
 end
 
--- A list { path, x, g } of trainable tensors with their gradients. Errors: a param without a gradient; a gradient of
--- a wrong shape, or not finite.
-local function pairs_of(params, grads)
+-- A list { path, x, g } of trainable tensors with their gradients. part?: the name of params in those of several
+-- optimizers, for errors. Errors: a param without a gradient; a gradient of a wrong shape, or not finite.
+local function pairs_of(params, grads, part)
   local found = leaves.pair(params, grads)
   local out = {}
   for _, leaf in ipairs(leaves.trainable(params, "optimizer:update")) do
-    local x, g = leaf.tensor, found[leaf.tensor]
-    require_free(x, leaf.path)
+    local x, g, path = leaf.tensor, found[leaf.tensor], leaf.path
+    if part then path = x == params and part or part .. "." .. path end
+    require_free(x, path)
     if not tensor.is_tensor(g) then
-      is.fail("optimizer:update: the gradients have none for %s, got %s", leaf.path, is.describe(g))
+      is.fail("optimizer:update: the gradients have none for %s, got %s", path, is.describe(g))
     end
     if g.trainable and not x.trainable then
       is.fail("optimizer:update: takes parameters and then their gradients; %s is a cq.param in the second place and "
-        .. "none in the first", leaf.path)
+        .. "none in the first", path)
     end
     local same = x.rank == g.rank
     for d = 1, x.rank do same = same and x:size(d) == g:size(d) end
     if not same then
-      is.fail("optimizer:update: %s has shape {%s} and its gradient {%s}", leaf.path, table.concat(x:shape(), ", "),
+      is.fail("optimizer:update: %s has shape {%s} and its gradient {%s}", path, table.concat(x:shape(), ", "),
         table.concat(g:shape(), ", "))
     end
     if not g:finite() then
-      is.fail("optimizer:update: the gradient of %s is not finite; nothing was changed", leaf.path)
+      is.fail("optimizer:update: the gradient of %s is not finite; nothing was changed", path)
     end
-    out[#out + 1] = { path = leaf.path, x = x, g = g }
+    if x.count > 0 then out[#out + 1] = { path = leaf.path, x = x, g = g } end
   end
   return out
 end
@@ -194,13 +197,11 @@ local function moment_of(self, name, entry)
   return moment:data()
 end
 
----One step, after which parameters are moved into their bounds. A gradient that is missing, of another shape, or not
----finite is an error, and changes nothing.
----@param params any       tensors in nested tables; changed in place
----@param grads any        of the same shape, from cq.value_and_grad
-function Optimizer:update(params, grads)
-  local list = pairs_of(params, grads)
-  local norm = norm_of(list)
+-- All that the next step needs, with every error that it can have; parameters and iteration are as before. part?: as
+-- in pairs_of. Returns { list, factor, shorten, norm, norms }.
+local function prepare(self, params, grads, part)
+  local list = pairs_of(params, grads, part)
+  local norm = #list > 0 and norm_of(list) or 0
   local factor = 1
   if self.schedule then factor = self.schedule(self.iteration + 1) end
   if type(factor) ~= "number" or factor - factor ~= 0 or factor < 0 then
@@ -211,24 +212,34 @@ function Optimizer:update(params, grads)
   if type(given) ~= "number" or not (given > 0) or given == math.huge then
     is.fail("optimizer:update: rate must be a finite number above 0, got %s", is.describe(given))
   end
-  local norms = self.clip == "median" and with_norm(self.norms, norm) or self.norms
-  local clip = self.clip
+  local clip = is.argument("optimizer:update", "clip", a_clip, self.clip)
+  local norms = clip == "median" and with_norm(self.norms, norm) or self.norms
   if clip == "median" then clip = median_of(norms) end
-  local shorten = clip and norm > clip and clip / norm or 1
-  -- every moment is fetched before anything changes, for an error leaves all as it was
   for _, entry in ipairs(list) do
     for i, name in ipairs(self.rule.moments) do entry[i] = moment_of(self, name, entry) end
   end
-  self.iteration, self.norm, self.norms = self.iteration + 1, norm, norms
-  for _, entry in ipairs(list) do
+  return { list = list, factor = factor, shorten = clip and norm > clip and clip / norm or 1, norm = norm,
+    norms = norms }
+end
+
+-- The step that `prepare` has found, without errors.
+local function step(self, found)
+  self.iteration, self.norm, self.norms = self.iteration + 1, found.norm, found.norms
+  for _, entry in ipairs(found.list) do
     local x = entry.x
     -- a rate of its own changes as the optimizer's does
     local own = x.bounds and x.bounds.rate
     local rate = own and own * self.rate / self.rate_made or self.rate
-    self.rule.step(self, x, entry.g:data(), shorten, rate * factor, entry)
+    self.rule.step(self, x, entry.g:data(), found.shorten, rate * found.factor, entry)
     project(x)
   end
 end
+
+---One step, after which parameters are moved into their bounds. A gradient that is missing, of another shape, or not
+---finite is an error, and changes nothing.
+---@param params any       tensors in nested tables; changed in place
+---@param grads any        of the same shape, from cq.value_and_grad
+function Optimizer:update(params, grads) step(self, prepare(self, params, grads)) end
 
 ---Forgets all moments and counts iterations from 1 again, for the schedule too.
 function Optimizer:restart()
@@ -324,7 +335,7 @@ local other_names = {
 local function family(kind, own)
   local fields = {
     rate = is.number { above = 0 },
-    clip = is.any_of { is.number { above = 0 }, is.one_of { "median" }, optional = true },
+    clip = a_clip,
     schedule = is.callable { optional = true },
   }
   for name, checker in pairs(own) do fields[name] = checker end
@@ -443,7 +454,7 @@ optimizer.nlopt = require "cq.optimizer.nlopt"
 ---@type fun(def: cq.Optimizer.ipopt.def?): cq.Ipopt
 optimizer.ipopt = require "cq.optimizer.ipopt"
 
-local Parts = require("cq.optimizer.parts").methods(Optimizer)
+local Parts = require("cq.optimizer.parts").methods(Optimizer, prepare, step)
 
 ---An optimizer for each part of the parameters, by its name in their table, each with its own rule, rate, clip and
 ---schedule. The parts of an experiment are controller, observer, robot, world and named:

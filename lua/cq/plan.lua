@@ -140,7 +140,8 @@ plan.of_stage = of_stage
 ---One of stalled and below, or both. Points that violate a constraint do not count; where a stage minimizes the
 ---violation, it takes the place of the loss.
 ---@class cq.Plan.stop.def
----@field stalled? integer            iterations in which the best loss did not fall by a share of `change`
+---@field stalled? integer            iterations in which the best loss did not fall by a share of `change`; counted anew
+---  from where an option, or more substeps after a failure, made losses those of another problem
 ---@field change? number              share of the best loss
 ---@field below? number               a loss at which the stage ends
 
@@ -154,7 +155,7 @@ local stop_spec = is.define("cq.Plan: stop", { stalled = is.integer { min = 1, o
 local recover_spec = is.define("cq.Plan: recover", { halvings = is.integer { min = 0, max = 50, default = 10 },
   substeps = is.integer { min = 1, max = 10, default = 2 } })
 local stage_spec = is.define("cq.Plan: stage",
-  tables.merged(of_stage, { name = is.string(), iterations = is.integer { min = 0 } }))
+  tables.merged(of_stage, { name = is.string(), iterations = is.integer { min = 0, max = 2 ^ 31 - 1 } }))
 
 -- Returns a checked criterion by which a stage stops, with defaults. Errors: one that never stops it.
 local function check_stop(given, what)
@@ -227,6 +228,9 @@ local function check_starts(self, given)
   local def = starts_spec(given)
   local at = type(def.at) == "table" and def.at[1] or def.at or self.stages[#self.stages].name
   local iteration = type(def.at) == "table" and def.at[2] or nil
+  if type(def.at) == "table" and (type(at) ~= "string" or #def.at ~= 2) then
+    is.fail('cq.Plan: starts.at is the name of a stage, or { name, iteration }, got %s', text.describe(def.at))
+  end
   local number = self.number[at]
   if not number then
     local names = {}

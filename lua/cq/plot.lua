@@ -137,7 +137,14 @@ local function find_ranges(self)
     end
     extend(ys, axis_value(self, y))
   end
-  if self.x_names then xs = { 0.5, #self.x_names + 0.5 } end
+  if self.x_names then
+    local names = #self.x_names
+    if xs[1] < 0.5 or xs[2] > names + 0.5 then
+      is.fail("cq.Plot: x_names has %s, for places 1 to %d, and a series has a number at x = %s", text.count(names, "name"),
+        names, text.number(xs[1] < 0.5 and xs[1] or xs[2]))
+    end
+    xs = { 0.5, names + 0.5 }
+  end
   for _, range in ipairs { xs, ys } do
     local largest = math.max(math.abs(range[1]), math.abs(range[2]))
     if range[2] - range[1] <= SAME * largest then

@@ -80,7 +80,7 @@ local CHECKPOINT = 5             -- [s] between two saves of parameters and opti
 ---@field state? string          with resume: file of the folder that it goes on from, optimizer.bin unless given; what the
 ---  run had beside it is kept in the folder earlier-1, -2, ...
 local definition = schema.define("cq.Run", {
-  iterations = is.integer { min = 0, default = 0 },
+  iterations = is.integer { min = 0, max = 2 ^ 31 - 1, default = 0 },
   folder = is.string { optional = true },
   resume = is.boolean { optional = true },
   fresh = is.boolean { default = false },

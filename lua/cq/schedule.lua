@@ -85,7 +85,7 @@ local function ends(kind)
     end
     for k, from in ipairs(kind == "exponential" and (type(a) == "table" and a or { a }) or {}) do
       local to = type(b) == "table" and b[k] or b
-      if from * to <= 0 then
+      if from == 0 or to == 0 or (from < 0) ~= (to < 0) then
         is.fail("%s: from and to must be of one sign and not 0, got %s and %s", name, text.number(from),
           text.number(to))
       end

@@ -200,6 +200,11 @@ local function new(_, fields)
   }, Study)
   if def.grid and self.sampler ~= "grid" then is.fail("cq.Study: grid tries every combination; the sampler \"%s\" takes space",
     self.sampler) end
+  for _, entry in ipairs(def.repeats > 1 and space or {}) do
+    if entry.name == "seed" then
+      is.fail "cq.Study: repeats gives each trial of a point another seed, and the parameter seed gives all of a point the same; leave out one of them"
+    end
+  end
   self.points = count_points(self, def)
   if self:count() > MOST then
     is.fail("cq.Study: %s x %s are %s trials, and a study has %d at most", text.count(self.points, "point"),

@@ -8,58 +8,67 @@ local summary = require "cq.run.summary"
 local text = require "cq.base.text"
 local tables = require "cq.base.tables"
 
--- A number as text with six digits; - where there is none.
-local function number(value) return value and ("%.6g"):format(value) or "-" end
+-- A number as text with six digits.
+local function number(value) return ("%.6g"):format(value) end
 
--- The run that this one was forked from, as text; - where there is none.
+-- The run that this one was forked from, as text; nil where there is none.
 local function parent_of(run)
   local parent = run.manifest.parent
-  return parent and ("%s, iteration %d"):format(parent.folder, parent.iteration) or "-"
+  return parent and ("%s, iteration %d"):format(parent.folder, parent.iteration)
 end
 
--- what is told of every run
+-- The mean time of an iteration [s]; nil where the history has none.
+local function seconds_of(run)
+  local sum, count = 0, 0
+  for _, row in ipairs(run.rows) do
+    if type(row.seconds) == "number" then sum, count = sum + row.seconds, count + 1 end
+  end
+  return count > 0 and sum / count or nil
+end
+
+-- what is told of every run: name, value, and how the table shows it
 local figures = {
   { "status", function(run) return run.status end },
   { "fork of", parent_of, differs = true },
-  { "iterations", function(run) return tostring(run.last and run.last.iteration or 0) end },
-  { "final loss", function(run) return number(run.last and run.last.loss) end },
-  { "best loss", function(run) return number(run.best and run.best.loss) end },
-  { "of iteration", function(run) return number(run.best and run.best.iteration) end },
-  { "time", function(run) return run.seconds and require("cq.run.progress").duration(run.seconds) or "-" end },
-  { "seconds an iteration", function(run)
-    local sum, count = 0, 0
-    for _, row in ipairs(run.rows) do
-      if type(row.seconds) == "number" then sum, count = sum + row.seconds, count + 1 end
-    end
-    return count > 0 and ("%.3g"):format(sum / count) or "-"
-  end },
+  { "iterations", function(run) return run.last and run.last.iteration or 0 end },
+  { "final loss", function(run) return run.last and run.last.loss end, number },
+  { "best loss", function(run) return run.best and run.best.loss end, number },
+  { "of iteration", function(run) return run.best and run.best.iteration end, number },
+  { "time", function(run) return run.seconds end, require("cq.run.progress").duration },
+  { "seconds an iteration", seconds_of, function(value) return ("%.3g"):format(value) end },
 }
 
--- A value of a setting as text; - where there is none.
-local function word(value)
+-- A value as text; - where there is none. show?: makes the text.
+local function word(value, show)
   if value == nil then return "-" end
+  if show then return show(value) end
   return type(value) == "table" and json.encode(value) or tostring(value)
 end
 
 local of_folder = { out = true, resume = true, overwrite = true, quiet = true }
 
--- A list of the settings in which runs differ: { name, texts of each run }.
+-- A row of the table: { name, texts of each run, values of each run }. of(run): the value. show?: as in `word`.
+local function row_of(name, runs, of, show)
+  local texts, values = {}, {}
+  for k, run in ipairs(runs) do
+    values[k] = of(run)
+    texts[k] = word(values[k], show)
+  end
+  return { name, texts, values }
+end
+
+-- A list of rows, the settings in which runs differ.
 local function settings(runs)
   local rows, names = {}, {}
-  -- Adds a row if the runs' values differ.
-  local function add(name, values)
+  -- Adds a row if the runs' values, of(run), differ.
+  local function add(name, of)
+    local row = row_of(name, runs, of)
     for k = 2, #runs do
-      if values[k] ~= values[1] then
-        rows[#rows + 1] = { name, values }
+      if row[2][k] ~= row[2][1] then
+        rows[#rows + 1] = row
         return
       end
     end
-  end
-  -- A list of the texts of of(run) for each run.
-  local function each(of)
-    local out = {}
-    for k, run in ipairs(runs) do out[k] = word(of(run)) end
-    return out
   end
   for _, run in ipairs(runs) do
     for name in pairs(run.manifest.options or {}) do names["--" .. name] = not of_folder[name] or nil end
@@ -67,19 +76,19 @@ local function settings(runs)
   end
   local sorted = tables.names(names)
   for _, name in ipairs(sorted) do
-    add(name, each(function(run)
+    add(name, function(run)
       if name:sub(1, 2) == "--" then return (run.manifest.options or {})[name:sub(3)] end
       return run.manifest.parent and run.manifest.parent.set[name]
-    end))
+    end)
   end
   for _, name in ipairs { "script", "version", "device", "lua", "system" } do
-    add(name, each(function(run) return run.manifest[name] end))
+    add(name, function(run) return run.manifest[name] end)
   end
-  add("world", each(function(run) return run.manifest.notes and run.manifest.notes.world end))
+  add("world", function(run) return run.manifest.notes and run.manifest.notes.world end)
   return rows
 end
 
--- Prints rows { name, texts of each run } in columns below the folders of the runs.
+-- Prints rows, { name, texts of each run }, in columns below the folders of the runs.
 local function print_table(runs, rows)
   local first, widths = 0, {}
   for _, row in ipairs(rows) do first = math.max(first, #row[1]) end
@@ -172,7 +181,7 @@ return {
   summary = "what differs between runs, and what came of each",
   arguments = "RUN RUN ...",
   options = {
-    json = is.boolean { default = false, help = "one JSON object for each run" },
+    json = is.boolean { default = false, help = "one JSON object for each run, without what it lacks; time in seconds" },
     report = is.string { optional = true, help = "FILE.html: the table as a page, with bodies and losses" },
   },
   -- The subcommand: compares the runs of the folders `words`.
@@ -181,12 +190,8 @@ return {
     local runs, rows = {}, {}
     for k, folder in ipairs(words) do runs[k] = summary.of(folder, "cqlua compare") end
     for _, figure in ipairs(figures) do
-      local values, any = {}, not figure.differs
-      for k, run in ipairs(runs) do
-        values[k] = figure[2](run)
-        any = any or values[k] ~= "-"
-      end
-      if any then rows[#rows + 1] = { figure[1], values } end
+      local row = row_of(figure[1], runs, figure[2], figure[3])
+      if not figure.differs or next(row[3]) then rows[#rows + 1] = row end
     end
     for _, row in ipairs(settings(runs)) do rows[#rows + 1] = row end
     if options.report then write_report(options.report, runs, rows) end
@@ -197,7 +202,7 @@ return {
     end
     for k, run in ipairs(runs) do
       local out = { folder = run.folder }
-      for _, row in ipairs(rows) do out[row[1]] = row[2][k] end
+      for _, row in ipairs(rows) do out[row[1]] = row[3][k] end
       print(json.encode(out, { "folder" }))
     end
   end,

@@ -12,6 +12,7 @@ local is = require "cq.base.schema"
 local message = require "cq.base.message"
 local option = require "cq.option"
 local scripts = require "cq.base.script"
+local tables = require "cq.base.tables"
 local text = require "cq.base.text"
 
 local INTERRUPTED = 130
@@ -236,6 +237,52 @@ end
 
 local names = { "run", "status", "show", "rerun", "render", "plot", "export", "retry", "stop" }
 
+-- the options that an action takes, beside --seeds and --store, and the number of words behind the script
+local takes = {
+  run = { options = { "jobs", "force-new", "go-on", "launch", "workers", "sbatch" } },
+  status = { options = { "json" } },
+  show = { words = 1 }, rerun = { words = 1 }, render = { words = 1 }, plot = {},
+  export = { options = { "curves", "state" } }, retry = { options = { "state" } }, stop = {},
+}
+
+local of_all = { seeds = true, store = true }
+
+-- A list of the actions that take an option.
+local function that_take(name)
+  local out = {}
+  for _, action in ipairs(names) do
+    for _, own in ipairs(takes[action].options or {}) do
+      if own == name then out[#out + 1] = action end
+    end
+  end
+  return out
+end
+
+-- Ends the program with an error if an option or a word that was given has no effect on the action.
+local function require_effect(action, options, words)
+  local own = takes[action]
+  if not own then return end                        -- of a worker's process
+  for _, name in ipairs(tables.names(options)) do
+    local of = that_take(name)
+    local fits = of_all[name] ~= nil
+    for _, other in ipairs(of) do fits = fits or other == action end
+    if not fits then
+      scripts.misuse("study %s has no use for --%s, which is for %s", action, name,
+        #of > 0 and "study " .. table.concat(of, " and ") or "the processes that run starts")
+    end
+  end
+  for _, name in ipairs { "workers", "sbatch" } do
+    if options[name] ~= nil and options.launch ~= "slurm" then
+      scripts.misuse("--%s is for --launch slurm; --jobs is how many processes work on this machine", name)
+    end
+  end
+  local stray = words[(own.words or options.launch == "ssh" and 1 or 0) + 1]
+  if stray then
+    scripts.misuse("study %s has no use for the word %s%s", action, text.describe(stray),
+      action == "run" and "; hosts are for --launch ssh" or "")
+  end
+end
+
 return {
   summary = "runs a parameter study and shows what came of it: " .. table.concat(names, ", "),
   arguments = "run|status|show|... script.lua",
@@ -252,6 +299,7 @@ return {
         table.concat(names, ", "), action and ", got " .. text.describe(action) .. text.suggestion(action, names) or "")
     end
     if not script then scripts.misuse("study %s needs the script that returns the study, got nothing", action) end
+    require_effect(action, options, words)
     options.jobs, options.share = options.jobs or 1, options.share or 1
     return actions[action](options, script, words)
   end,

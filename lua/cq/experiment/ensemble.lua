@@ -178,13 +178,15 @@ local function tell_cells(world, factor)
   end
 end
 
--- The definition of variant k's rollout, and its experiment. given: the variant as given_for returns it; of: {
--- iteration, steps, policies }, with the policies made so far by body or experiment.
+-- The definition of variant k's rollout, its experiment and its parameters, which on another grid are others than
+-- `params`. given: the variant as given_for returns it; of: { iteration, steps, policies }, with the policies made so
+-- far by body or experiment.
 local function define(run, params, k, of, given)
   local steps, policies = of.steps, of.policies
   if text.is_instance(given, "cq.Experiment") then
     if given ~= run then follow(run, given) end
-    return given:rollout_def(levels.carried(run, params, given), { steps = steps }), given
+    local own = levels.carried(run, params, given)
+    return given:rollout_def(own, { steps = steps }), given, own
   end
   local fields, seed = changed.take(given), noise_seed(run.ensemble, k, of.iteration)
   local other, at, made = changes.of(run, params, given.change, seed, fields)
@@ -192,7 +194,7 @@ local function define(run, params, k, of, given)
   if steps then made.steps, made.duration = math.min(steps, made.steps or steps), nil end
   local key = made.body or other
   policies[key] = policies[key] or other:policy(at, made.body)
-  return other:rollout_def(at, made, policies[key]), other
+  return other:rollout_def(at, made, policies[key]), other, at
 end
 
 -- Calls f(...); an error names variant k of the ensemble `own`.
@@ -292,14 +294,21 @@ local function leave_out(own, k, iteration, what, problem)
     text.sentence(problem))
 end
 
+---At the beginning of a stage: forgets what was counted in earlier ones.
+---@param own table?            the ensemble
+function ensemble.begin(own)
+  if own then own.left_out, own.refined, own.cause = nil, nil, nil end
+end
+
 ---At the end of a stage: tells how many variants were left out in all, if more were than was told.
 ---@param own table?            the ensemble
 ---@param iterations integer    that this process has made of it
 function ensemble.tell_left_out(own, iterations)
   local seen = own and own.left_out
   if not seen or seen.count <= seen.told / 2 then return end
-  message.warn("%d of the %d variants of these %s were left out in all", seen.count, own.count * iterations,
-    text.count(iterations, "iteration"))
+  local all = own.fixed and own.count or own.count * iterations
+  message.warn("%d of the %s%s were left out in all", seen.count, text.count(all, "variant"),
+    own.fixed and "" or iterations == 1 and " of this iteration" or (" of these %d iterations"):format(iterations))
 end
 
 -- Is this the error of a drawn variant that cannot begin? A simulation that fails later may do so by an update of the
@@ -447,13 +456,13 @@ end
 ---@return table<string, cq.Tensor> numbers
 ---@return { release: function } rolls
 function ensemble.numbers(run, params, steps)
-  local own, defs, runs, numbers = run.ensemble, {}, {}, {}
+  local own, defs, runs, points, numbers = run.ensemble, {}, {}, {}, {}
   local iteration = run.iteration or 1
   local of = { run = run, params = params, iteration = iteration, steps = steps, policies = {}, numbers = numbers }
   for k = 1, own.count do
     local given = of_variant(own, k, given_for, run, k, iteration)
-    local def, other = of_variant(own, k, attempt, own, k, iteration, define, run, params, k, of, given)
-    if def then defs[#defs + 1], runs[#runs + 1], numbers[#numbers + 1] = def, other, k end
+    local def, other, at = of_variant(own, k, attempt, own, k, iteration, define, run, params, k, of, given)
+    if def then defs[#defs + 1], runs[#runs + 1], points[#points + 1], numbers[#numbers + 1] = def, other, at, k end
   end
   local rolls, wholes = rollouts(of, defs)
   for _, whole in ipairs(wholes) do whole.on_reversed = run.on_reversed end
@@ -464,7 +473,7 @@ function ensemble.numbers(run, params, steps)
       local def = defs[i]
       run.particle_steps = (run.particle_steps or 0) + def.world.particle_count * def.world.substeps * def.fields.steps
       losses[#losses + 1] = of_variant(own, k, finite_loss, runs[i], roll)
-      for name, value in pairs(of_variant(own, k, constrained.values, runs[i], params, roll)) do
+      for name, value in pairs(of_variant(own, k, constrained.values, runs[i], points[i], roll)) do
         constraints[name] = constraints[name] or {}
         constraints[name][#losses] = value
       end

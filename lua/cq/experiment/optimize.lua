@@ -49,7 +49,8 @@ local watch = require "cq.base.watch"
 ---  iteration, which is counted through all stages and starts as in history.csv; stage: its name
 
 local optimize_fields = {
-  plan = is.instance { "cq.Plan", optional = true }, iterations = is.integer { min = 0, optional = true },
+  plan = is.instance { "cq.Plan", optional = true },
+  iterations = is.integer { min = 0, max = 2 ^ 31 - 1, optional = true },
   from = is.string { optional = true }, folder = is.string { optional = true }, name = is.string { optional = true },
   resume = is.boolean { optional = true }, keep = is.integer { min = 1, optional = true },
   on_iteration = is.callable { optional = true },

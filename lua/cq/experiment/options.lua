@@ -142,14 +142,9 @@ end
 
 -- ---- what an iteration has ------------------------------------------------------------------------------------------
 
--- Sets the optimizer's learning rate; of an augmented Lagrangian the inner rate too, in the same ratio as before.
+-- Sets the optimizer's learning rate; of an augmented Lagrangian the inner rate too, slowed as much as before.
 local function set_rate(optimizer, rate)
-  local inner = optimizer.inner
-  if not (type(inner) == "table" and inner.rule) then
-    optimizer.rate = rate
-  else
-    inner.rate, optimizer.rate = rate * inner.rate / optimizer.rate, rate
-  end
+  if optimizer.set_rate then optimizer:set_rate(rate) else optimizer.rate = rate end
 end
 
 -- Sets the rate, the clip ("none" removes it) or all penalties of an optimizer. Errors: a value that it does not allow.

@@ -96,8 +96,8 @@ end
 -- resumed run halves them again.
 local function attempt(self, evaluate, params, state, fine, ...)
   if fine then
-    self.before = T.leaves.snapshot(params)
     tell(self, state)
+    self.before = T.leaves.snapshot(params)
     return ...
   end
   local problem = ...

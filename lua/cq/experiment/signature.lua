@@ -72,8 +72,10 @@ end
 ---@param optimizer cq.Optimizer
 ---@return cq.Signature
 return function(run, stage, optimizer)
+  local own = ensemble.of_stage(run, stage)
   local problem = { ["control steps"] = word(run.steps), weight = run.weight,
-    scenes = run.scenes and word(run.scenes.count), variants = variants.words(ensemble.of_stage(run, stage)) }
+    scenes = run.scenes and word(run.scenes.count), variants = variants.words(own) }
+  variants.add_words(problem, own)
   add_world(problem, run.world)
   add_objective(problem, run.objective)
   add_policy(problem, "controller", run.controller, { "activation", "hidden", "count", "frequency", "hold" })

@@ -165,11 +165,20 @@ local function measure(self, row)
   return (row.violation or 0) > 0 and math.huge or row.loss
 end
 
--- The least `measure` of the first `last` iterations of a stage.
-local function least(self, last)
+-- The least `measure` of iterations `first` to `last` of a stage.
+local function least(self, first, last)
   local out = math.huge
-  for k = 1, last do out = math.min(out, measure(self, self.history[k])) end
+  for k = first, last do out = math.min(out, measure(self, self.history[k])) end
   return out
+end
+
+-- The first of the iterations whose losses can be compared with the last one's: since then no option and no recovery
+-- has changed the problem.
+local function first_alike(self)
+  for k = #self.history, 1, -1 do
+    if self.history[k].another_problem then return k end
+  end
+  return 1
 end
 
 -- Has the stage reached its criterion to stop: a loss, no more progress, or the user's function?
@@ -180,13 +189,18 @@ local function is_over(self)
     return predicates.read(stop(history), ("run:optimize: stage %q: stop"):format(self.stage.name))
   end
   if stop.below and measure(self, history[#history]) < stop.below then return true end
-  local before = #history - (stop.stalled or math.huge)
-  if before < 1 then return false end
-  local then_, now = least(self, before), least(self, #history)
+  local before, first = #history - (stop.stalled or math.huge), first_alike(self)
+  if before < first then return false end
+  local then_, now = least(self, first, before), least(self, first, #history)
   return then_ - now <= stop.change * math.abs(now)
 end
 
 -- ---- its iterations -------------------------------------------------------------------------------------------------
+
+-- Forgets the best so far, whose loss is of another problem than those from this iteration on.
+local function another_problem(self)
+  self.solver.best, self.run.best, self.is_another = nil, nil, 1
+end
 
 -- The evaluator of this stage for its optimizer, a function (what, plan): `what` names the caller in errors, `plan`
 -- gives the weights of each backward pass (gradient.passes). It returns a function of the parameters that simulates and
@@ -202,7 +216,7 @@ local function evaluator_of(self)
     end
     return function(params)
       run.iteration = self.solver.evaluations + 1
-      if options.set(self, run.iteration) then self.solver.best, run.best = nil, nil end
+      if options.set(self, run.iteration) then another_problem(self) end
       self.growth:clear()
       local values, grads, roll
       if run.gradient.smooth then
@@ -266,6 +280,7 @@ local function note(self, i, values, on_iteration)
     if name ~= "objective" then row[name] = value end
   end
   if #run.constraints > 0 then row.violation = constraint.judge(run.constraints, values).worst end
+  row.another_problem, self.is_another = self.is_another, nil
   self.history[i] = row
   run.made, run.loss_last = i, values.objective
   take_best(self)
@@ -302,8 +317,8 @@ local function optimize(self, def)
     end, function() return run.world.substeps end) or nil,
   }
   if self.solver.recover then
-    -- Forgets the best iteration: its loss was computed with a different number of substeps.
-    function self.solver.recover.changed() self.solver.best, run.best = nil, nil end
+    -- From now on losses are of another number of substeps.
+    function self.solver.recover.changed() another_problem(self) end
     -- Restarts the run's optimizer, or the one inside it.
     function self.solver.recover.restart()
       local inner = run.optimizer.inner
@@ -314,6 +329,7 @@ local function optimize(self, def)
   take_best(self)
   if self.solver.evaluations > 0 then options.set(self, self.solver.evaluations) end
   local before = self.solver.evaluations
+  ensemble.begin(run.ensemble)
   local solution = self.solver:solve()
   take_best(self)
   ensemble.tell_left_out(run.ensemble, self.solver.evaluations - before)

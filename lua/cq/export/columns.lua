@@ -30,10 +30,15 @@ function columns.names(field, dim)
   return out
 end
 
----A unit in the words of the user, { length = "m" }: "length/time" as "m/time".
+---A unit in the words of the user, { length = "m" }: "length/time" as "m/time". Without a word for force, this is "mass
+---length/time^2".
 ---@param unit string
 ---@param units? table<string, string>
 ---@return string
-function columns.unit(unit, units) return (unit:gsub("%a+", units or {})) end
+function columns.unit(unit, units)
+  local words = units or {}
+  if unit == "force" and not words.force then unit = "mass length/time^2" end
+  return (unit:gsub("%a+", words))
+end
 
 return columns

@@ -369,7 +369,10 @@ end
 local function train(self, def, run)
   local last = option.program.check and math.min(self.updates, self.updates_made + 1) or self.updates
   while self.updates_made < last and C.cq_interrupted() == 0 do
+    local updates, seen = self.updates_made, self.observations and self.observations:state()
     local fine, stops = pcall(one_update, self, def, run)
+    -- one that was broken off leaves weights as they were, which go with the running means of before
+    if not fine and seen and self.updates_made == updates then self.observations:restore(seen) end
     -- an update that Ctrl-C broke off is made again by --resume
     if not fine and C.cq_interrupted() == 0 then error(with_advice(self, stops), 0) end
     if not fine or stops then break end

@@ -54,11 +54,12 @@ end
 
 -- ---- experience -----------------------------------------------------------------------------------------------------
 
--- Rewards {scenes} divided by the standard deviation of the discounted return so far, within +-10. Updates that
--- deviation. ended: 1 where an episode ended.
+-- Rewards {scenes} divided by the standard deviation of the discounted return of an episode so far, within +-10.
+-- Updates that deviation. ended: 1 where an episode ended by this reward.
 local function scaled_reward(self, reward, ended)
-  self.discounted = self.discounted * self.options.gamma * (1 - ended) + reward
+  self.discounted = self.discounted * self.options.gamma + reward
   self.rewards:update(self.discounted:unsqueeze(2))
+  self.discounted = self.discounted * (1 - ended)
   return self.rewards:scale(reward)
 end
 
@@ -202,6 +203,10 @@ local function check_sizes(env, o)
   end
   if o.batch % o.minibatches ~= 0 then
     is.fail("cq.Learner.ppo: batch is %d, which %d minibatches do not divide", o.batch, o.minibatches)
+  end
+  if o.batch < 2 * o.minibatches then
+    is.fail("cq.Learner.ppo: minibatches is %d, for a batch of %d: a minibatch needs two rows, since advantages are taken from their mean in it",
+      o.minibatches, o.batch)
   end
   if o.steps < o.batch then
     is.fail("cq.Learner.ppo: steps is %d, fewer than the %d of one batch", o.steps, o.batch)

@@ -373,6 +373,10 @@ local fit_spec = is.define("autoencoder:fit", {
 ---@return { loss: number[], reconstruction: number[], divergence: number[] }    of each update
 function Autoencoder:fit(fields_given)
   local def = fit_spec(fields_given)
+  if not (def.optimizer.rule or def.optimizer.parts) then
+    is.fail("autoencoder:fit: cq.Optimizer.%s makes no single steps; take one that does, as cq.Optimizer.adam",
+      def.optimizer.kind)
+  end
   local pictures = def.pictures and check_pictures(self, def.pictures) or keeper(self).pictures
   local count = def.pictures and pictures:size(1) or keeper(self).collected
   if count == 0 then

@@ -228,7 +228,10 @@ local function adjust(self, solver, values)
       grow(self, name)
     end
   end
-  if restless then self.inner.rate = self.inner.rate * self.rate_factor end
+  if restless then
+    self.slowed = self.slowed * self.rate_factor
+    self:set_rate(self.rate)
+  end
   return done
 end
 
@@ -266,8 +269,9 @@ function AugmentedLagrangian:minimise(solver)
     doubt(self, solver, grads)
     if solver.stage ~= stage then next_loop(self) end
     local values, row = solver.values, columns(self, solver, lagrangian)
-    see(self, solver, lagrangian)
+    -- first, since a step that fails leaves all as it was
     if solver.stage ~= "done" then self.inner:update(solver.params, grads) end
+    see(self, solver, lagrangian)
     row.gradient = self.inner.norm
     local done = false
     if not solver:is_changing() and is_settled(self) then
@@ -292,6 +296,11 @@ function AugmentedLagrangian.update()
     .. "call optimizer:solve, or give it to an experiment")
 end
 
+---@internal
+---Sets the rate of the inner optimizer, which is slowed as much as it was.
+---@param rate number
+function AugmentedLagrangian:set_rate(rate) self.rate, self.inner.rate = rate, rate * self.slowed end
+
 -- tables with a value for each constraint
 local by_constraint = { "multipliers", "penalties", "before", "seen", "chosen", "doubted" }
 
@@ -299,20 +308,22 @@ local state_fields = {
   multipliers = is.table(), penalties = is.table(), before = is.table(), seen = is.table(), recent = is.table(),
   loops = is.integer { min = 0 },
   chosen = is.table(), doubted = is.table(), largest = is.number { min = 0 },
-  inner = is.table(), rate = is.number { above = 0 }, made = is.number { above = 0, optional = true },
+  inner = is.table(), slowed = is.number { above = 0, optional = true },
+  -- of earlier programs: the inner rate and that of before it was slowed
+  rate = is.number { above = 0, optional = true }, made = is.number { above = 0, optional = true },
 }
 
 -- Forgets multipliers, penalties and progress of a solve.
 local function clear(self)
   self.multipliers, self.penalties, self.before, self.seen, self.recent, self.loops = {}, {}, {}, {}, {}, 0
-  self.chosen, self.doubted, self.largest = {}, {}, 0
+  self.chosen, self.doubted, self.largest, self.slowed = {}, {}, 0, 1
 end
 
 ---@internal
 ---Multipliers, penalties, recent values and the inner optimizer's state, copied for saving.
 ---@return table
 function AugmentedLagrangian:state()
-  local out = { kind = self.kind, inner = self.inner:state(), rate = self.inner.rate, made = self.rate,
+  local out = { kind = self.kind, inner = self.inner:state(), slowed = self.slowed,
     recent = T.leaves.snapshot(self.recent), loops = self.loops, largest = self.largest }
   for _, name in ipairs(by_constraint) do out[name] = tables.merged(self[name]) end
   return out
@@ -326,8 +337,8 @@ function AugmentedLagrangian:restore(state)
   local problem = is.problem(state_fields, state)
   if problem then is.fail("optimizer:restore: the state is not of cq.Optimizer.augmented_lagrangian: %s", problem) end
   self.inner:restore(state.inner)
-  -- slowed as much, from another rate too
-  self.inner.rate = state.made and state.made ~= self.rate and self.rate * state.rate / state.made or state.rate
+  self.slowed = state.slowed or (state.rate or self.rate) / (state.made or self.rate)
+  self:set_rate(self.rate)
   for _, name in ipairs(by_constraint) do self[name] = tables.merged(state[name]) end
   self.recent, self.loops, self.largest = T.leaves.snapshot(state.recent), state.loops, state.largest
 end
@@ -336,7 +347,7 @@ end
 ---Forgets multipliers and penalties, restarts the inner optimizer and gives it back its own rate.
 function AugmentedLagrangian:restart()
   clear(self)
-  self.inner.rate = self.rate
+  self:set_rate(self.rate)
   self.inner:restart()
 end
 

@@ -35,22 +35,38 @@ end
 
 ---The class of optimizers of parts, made once from the class of all optimizers.
 ---@param Optimizer table      the class
+---@param prepare function     (optimizer, params, grads, part): the step of an optimizer, or an error
+---@param step function        (optimizer, found): makes it
 ---@return table methods
-function parts.methods(Optimizer)
+function parts.methods(Optimizer, prepare, step)
   local Parts = setmetatable({ __name = Optimizer.__name }, { __index = Optimizer })
   Parts.__index = Parts
 
-  -- One step of each part's optimizer, in place; self.norm becomes that of all gradients.
-  function Parts:update(params, grads)
-    local names = names_of(self, params)
+  -- The steps of all parts, by name, or an error; nothing is changed. prefix: before their names, for errors.
+  local function prepare_all(self, params, grads, prefix)
+    local found = {}
+    for _, name in ipairs(names_of(self, params)) do
+      local part, path = self.parts[name], prefix .. tostring(name)
+      found[name] = part.parts and prepare_all(part, params[name], grads[name], path .. ".")
+        or prepare(part, params[name], grads[name], path)
+    end
+    return found
+  end
+
+  -- Makes the steps of all parts. found: from prepare_all.
+  local function step_all(self, found)
     local square = 0
-    for _, name in ipairs(names) do
+    for _, name in ipairs(leaves.sorted_keys(found)) do
       local part = self.parts[name]
-      part:update(params[name], grads[name])
+      local make = part.parts and step_all or step
+      make(part, found[name])
       square = square + part.norm * part.norm
     end
     self.iteration, self.norm = self.iteration + 1, math.sqrt(square)
   end
+
+  -- One step of each part's optimizer, in place, or an error before any; self.norm becomes that of all gradients.
+  function Parts:update(params, grads) step_all(self, prepare_all(self, params, grads, "")) end
 
   -- The state of all parts' optimizers, for cq.save: { kind, iteration, parts }.
   function Parts:state()

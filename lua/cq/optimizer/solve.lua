@@ -31,7 +31,7 @@ solve.minimize = is.list(is.one_of { "violation", "objective" }, { min = 1, defa
 ---@field on_iteration? fun(iteration: integer, values: table<string, number>, params: any)   called after each evaluation
 
 local spec = is.define("optimizer:solve", {
-  iterations = is.integer { min = 0 },
+  iterations = is.integer { min = 0, max = 2 ^ 31 - 1 },
   constraints = is.list(is.table(), { default = {} }),
   minimize = solve.minimize,
   folder = is.string { optional = true },
@@ -50,7 +50,7 @@ function solve.check(optimizer, constraints, minimize, what, given_as)
   if #constraints == 0 and minimize[1] == "violation" then
     is.fail("%s: minimize \"violation\" needs constraints", what)
   end
-  if #constraints > 0 and optimizer.rule then
+  if #constraints > 0 and (optimizer.rule or optimizer.parts) then
     is.fail("%s: cq.Optimizer.%s knows no constraints; put it into cq.Optimizer.augmented_lagrangian { inner = ... }, "
       .. "or take cq.Optimizer.nlopt or cq.Optimizer.ipopt%s", what, optimizer.kind, given_as or "")
   end

@@ -7,6 +7,7 @@ local cables = require "cq.actuator.cable"
 local field = require "cq.base.field"
 local selection = require "cq.robot.selection"
 local values = require "cq.robot.values"
+local text = require "cq.base.text"
 local tables = require "cq.base.tables"
 
 local resampled = {}
@@ -14,6 +15,7 @@ local resampled = {}
 -- ---- where particles come to lie ------------------------------------------------------------------------------------
 
 local FULL = 0.02          -- share of its box that a block may lack
+local MOST = 2 ^ 25        -- places of a block, of which a table of Lua holds all coordinates
 local LATTICE = 0.05       -- by how much the volume of a particle may differ from that of a cell of its lattice
 
 -- The median gap between different coordinates along an axis; nil: there is only one coordinate. list: numbers from 1.
@@ -139,6 +141,11 @@ local function fill(robot, list, factor, out)
   for d = 1, dim do
     counts[d] = math.max(1, math.floor((upper[d] - lower[d]) / (factor * sides[d]) + 0.5))
     steps[d] = (upper[d] - lower[d]) / counts[d]
+  end
+  local count = counts[1] * counts[2] * (counts[3] or 1)
+  if count > MOST then
+    is.fail("robot:resampled: %s apart by %s of their distance are %s or more places, and it takes %d at most",
+      text.count(#list, "particle"), text.number(factor), text.number(count), MOST)
   end
   local find = finder(robot, sides, list, lower)
   for i = 1, counts[1] do

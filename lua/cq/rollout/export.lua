@@ -132,7 +132,7 @@ local function add_series(list, series, interval, dim)
   end
   for w, name in ipairs(series.wall_names) do
     for d, axis in ipairs { "x", "y", dim == 3 and "z" or nil } do
-      add(("%s force_%s"):format(name, axis), "mass length/time^2", function(step)
+      add(("%s force_%s"):format(name, axis), "force", function(step)
         return series.force:get(step, w, d)
       end)
     end

@@ -36,7 +36,7 @@ end
 local chosen = {
   "kind", "algorithm", "form", "penalty", "penalty_growth", "sufficient_decrease", "rate_factor", "penalty_max",
   "window", "tolerance", "inner_iterations", "objective_tolerance", "parameter_tolerance", "history", "clip",
-  "momentum", "beta1", "beta2", "epsilon", "per",
+  "momentum", "beta1", "beta2", "epsilon", "relative_epsilon", "per", "begins_anew",
 }
 
 ---Adds the settings of an optimizer to a table, as texts by name.
@@ -51,7 +51,8 @@ function signature.add_optimizer(out, optimizer, name)
   out[prefix .. "rate"] = optimizer.rate_made and signature.word(optimizer.rate_made)
   out[prefix .. "schedule"] = optimizer.schedule and "a function" or nil
   for key, part in pairs(optimizer.parts or {}) do signature.add_optimizer(out, part, prefix .. tostring(key)) end
-  if type(optimizer.inner) == "table" then signature.add_optimizer(out, optimizer.inner, prefix .. "inner") end
+  if type(optimizer.inner) == "table" then signature.add_optimizer(out, optimizer.inner, prefix .. "inner")
+  elseif optimizer.inner then out[prefix .. "inner"] = tostring(optimizer.inner) end
 end
 
 ---Adds limits and tolerances of constraints to a table, as texts by name.

@@ -223,7 +223,10 @@ function frame.particles(state, def)
   local scene = def.scene or 1
   local out = { time = state.time, dim = state.world.dim, precision = def.precision, units = def.units, fields = {},
     notes = {}, points = of_scene(state, state:positions(), scene, 1) }
+  local seen = {}
   for _, name in ipairs(def.fields or joined(DEFAULT, own_fields(state.world))) do
+    if seen[name] then is.fail("state:save: fields has %s twice", text.describe(name)) end
+    seen[name] = true
     local one = field_of(state, name, scene, def.fields ~= nil)
     out.fields[#out.fields + 1] = one
     for k, word in ipairs(one and one.names or {}) do

@@ -3,8 +3,8 @@ local is = require "cq.base.schema"
 local text = require "cq.base.text"
 
 -- columns that the table has of its own
-local own = { trial = true, point = true, replicate = true, seed = true, state = true, step = true, attempts = true,
-  seconds = true, problem = true }
+local own = { iteration = true, trial = true, point = true, replicate = true, seed = true, state = true, step = true,
+  attempts = true, seconds = true, problem = true }
 
 ---Raises an error if a name cannot be a column of a study's table: no word, or a column that the table has already.
 ---@param name any

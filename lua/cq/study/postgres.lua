@@ -229,6 +229,9 @@ end
 ---a time.
 function Postgres:turn() self:rows("SELECT pg_advisory_xact_lock(?, hashtext(?))", TURN, self.schema) end
 
+---Does nothing, since the server writes what was committed within a second. The counterpart of Sqlite:settle.
+function Postgres:settle() end
+
 ---Was the database removed? Always false: it is on a server, and in no folder that somebody could remove.
 ---@return boolean
 function Postgres:is_removed() return false end

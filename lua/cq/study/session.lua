@@ -167,8 +167,8 @@ function Session:look(change)
   local store = is_there(self) and open_store(self, self:path(), { read_only = not change })
   self.stored = store and store.base:has_table "rung" and store:definition()
   if not self.stored then
-    is.fail("the study %s has not begun: there is no %s; begin it with %s", self.study.name, self:path(),
-      self:command "run")
+    is.fail("the study %s has not begun: there is no %s; begin it with %s", self.study.name,
+      store and "study in " .. self:path() or self:path(), self:command "run")
   end
   local study = definition.study(self.stored)
   store:follow(study)
@@ -213,8 +213,9 @@ function Session:require_trials() refuse(self, self.study:changes(self.stored, t
 -- options.
 local function compare(self, stored, go_on)
   local study = self.study
-  refuse(self, study:changes(stored), (". --force-new begins anew and keeps what is there in %s; or give this one "
-    .. "another name"):format(place.unused(self.folder .. "/earlier-"):match "[^/]*$"))
+  local earlier = place.unused(self.folder .. "/earlier-"):match "[^/]*$"
+  refuse(self, study:changes(stored), (". --force-new begins anew and keeps what is there in %s; or give this one %s")
+    :format(earlier, self.seeds and "another folder by --out" or "another name"))
   local changed = not go_on and self:changed(stored)
   if changed then
     is.fail("%s since the study %s began. --go-on lets what is there count too, --force-new begins anew", changed,

@@ -236,6 +236,9 @@ end
 ---@param path string
 function Sqlite:copy_to(path) self:run("VACUUM INTO ?", path) end
 
+---Makes what was committed so far survive a power cut; other commits may be taken back by one.
+function Sqlite:settle() self:rows "PRAGMA wal_checkpoint(PASSIVE)" end
+
 ---Does nothing, since a transaction has the whole file for itself. The counterpart of Postgres:turn, a lock.
 function Sqlite:turn() end
 

@@ -236,10 +236,9 @@ end
 ---Stores the point, JSON, of a claimed trial, and removes the reports of its earlier attempts. claimed: from claim.
 function Store:begin(claimed, point)
   if claimed.point ~= point then self.base:run("UPDATE trial SET point = ? WHERE number = ?", point, claimed.number) end
-  if claimed.attempts > 1 then
-    self.base:run("DELETE FROM report WHERE trial = ?", claimed.number)
-    self.base:run("DELETE FROM rung WHERE trial = ?", claimed.number)
-  end
+  -- those of the first attempt, too: another attempt may have been given back, or be tried again by `retry`
+  self.base:run("DELETE FROM report WHERE trial = ?", claimed.number)
+  self.base:run("DELETE FROM rung WHERE trial = ?", claimed.number)
 end
 
 local keep_report = [[INSERT INTO report (trial, name, step, value) VALUES (?, ?, ?, ?)
@@ -374,19 +373,25 @@ function Store:reap(retries, now, is_gone)
   return found
 end
 
----Writes the heartbeat of a worker, the time `now`, to its running trials.
+---Writes the heartbeat of a worker, the time `now`, to its running trials. What was stored before survives a power cut.
 function Store:beat(worker, now)
   self.base:run("UPDATE trial SET beat = ? WHERE state = 'running' AND worker = ?", now, worker)
+  self.base:settle()
 end
 
----Makes all trials in these states wait to be tried again, with no attempts counted; returns their number.
+---Makes all trials in these states wait to be tried again, with no attempts counted and nothing reported; returns their
+---number.
 ---@param states string[]
 ---@return integer changed
 function Store:retry(states)
   local changed = 0
   self.base:transaction(function()
     for _, state in ipairs(states) do
-      changed = changed + self.base:run([[UPDATE trial SET state = 'waiting', attempts = 0, worker = NULL, serial = NULL
+      for _, reported in ipairs { "report", "rung" } do
+        self.base:run(("DELETE FROM %s WHERE trial IN (SELECT number FROM trial WHERE state = ?)"):format(reported), state)
+      end
+      changed = changed + self.base:run([[UPDATE trial SET state = 'waiting', attempts = 0, worker = NULL,
+        serial = NULL, began = NULL, beat = NULL, ended = NULL, result = NULL, problem = NULL, step = NULL, value = NULL
         WHERE state = ?]], state)
     end
   end)

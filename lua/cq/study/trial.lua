@@ -208,11 +208,12 @@ local function write_history(folder, kept)
   local names, rows, order, seen = {}, {}, {}, {}
   for _, entry in ipairs(kept) do
     local name, step = entry[1], entry[2]
-    if not seen[name] then seen[name], names[#names + 1] = true, name end
+    if not seen[name] and name ~= "loss" then seen[name], names[#names + 1] = true, name end
     if not rows[step] then rows[step], order[#order + 1] = {}, step end
     rows[step][name] = entry[3]
   end
   table.sort(names)
+  table.insert(names, 1, "loss")       -- by which cq.Run.read_history knows a history; empty where none was reported
   table.sort(order)
   local lines = { "iteration," .. table.concat(names, ",") }
   for _, step in ipairs(order) do
