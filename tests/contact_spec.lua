@@ -239,6 +239,17 @@ describe("contact", function()
   end)
 end)
 
+describe("the name of a contact", function()
+  it("is refused where a wall and a pinned group have it", function()
+    local world = block { pins = "body", walls = cq.Boundary.floor { at = 0.1, name = "body" } }
+    local roll = world:rollout { steps = 2, contact = true }
+    local said = sentence(function() return roll.state:contact "body" end)
+    assert(said:find('"body" is a wall and a pinned group; give world.walls[1] or the group', 1, true), said)
+    assert.same({ 2 }, roll.state:contact(world.robot:group "body").impulse:shape())
+    assert.same({ 2 }, roll.state:contact(world.walls[1]).impulse:shape())
+  end)
+end)
+
 describe("walls whose velocity changes", function()
   local function floor(fields)
     fields.at, fields.mu = 0.1, 0.6

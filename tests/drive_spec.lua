@@ -336,6 +336,10 @@ describe("a pressure that follows its surface", function()
     says(sentence(body {}), "must have either inside = a place in a cavity, or particles, area and normal")
     says(sentence(body { particles = { 1, 2 }, area = 1, normal = { 0, 0 } }), "a normal must not be the zero vector")
     says(sentence(body { particles = { 1, 2 }, area = { 1 }, normal = { 0, 1 } }), "one for each of 2 particles")
+    says(sentence(body { particles = { 1, 1, 2 }, area = { 1, 2, 3 }, normal = { 0, 1 } }),
+      "the list particles has 3, for 2 particles: some are named twice")
+    says(sentence(body { particles = { 1, 2 }, area = { 1, 2, 3 }, normal = { 0, 1 } }),
+      "the list area has 3, for 2 particles")
     says(sentence(body { particles = { 1, 2 }, area = 1 }), "normal must be a vector of 2 numbers")
     local other = ring + cq.Shape.box { at = { 0.31, 0 }, size = { 0.1, 0.1 }, spacing = 0.017 }
     says(sentence(body({ inside = { 0.15, 0.15 } }, other)), "do not lie on one lattice")

@@ -109,6 +109,8 @@ describe("a force actuator of every engine step", function()
     local u = signals(2)
     local loss, grads = of(u)
     local plan = world:memory_plan { steps = STEPS }
+    mistake.refuses(function() world:memory_plan { steps = 2 ^ 30 } end, "world:memory_plan: 1073741824 control steps of ",
+      "at each of which forces act, are more than 2147483647")
     local memory = math.floor(3.5 * plan.slice_bytes + plan.record_bytes)
     assert.is_true(world:memory_plan { steps = STEPS, memory = memory }.recompute > 1)
     local tight, same = of(u, { memory = memory })

@@ -292,6 +292,17 @@ describe("rollout:export", function()
     end
   end)
 
+  it("numbers robots of one name", function()
+    local world = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 3, scene.robot():at { 0.2, 0.2 },
+      scene.robot():at { 0.6, 0.2 } }
+    local data = cq.csv(world:rollout({ steps = 2 }):export { path = folder .. "/two.csv" })
+    assert.is_true(data:column("robot 1 x"):get(1) < data:column("robot 2 x"):get(1))
+    assert.is_true(data:column("robot 1 foot x"):get(1) < data:column("robot 2 foot x"):get(1))
+    mistake.refuses(function()
+      world:rollout({ steps = 0 }).state:save(folder .. "/twice.csv", { fields = { "velocity", "young", "velocity" } })
+    end, 'fields has "velocity" twice')
+  end)
+
   it("moves the surfaces of a GLB by morph targets", function()
     local roll = rolled(3)
     local all = process.read(roll:export { path = folder .. "/all.glb" })

@@ -308,6 +308,16 @@ describe("a mesh file", function()
     assert.equal(0, C.cq_mesh_part_is_piece(open(obj(tetrahedron)), 7))
   end)
 
+  it("may have keywords in upper case", function()
+    local wanted = described(open(obj(tetrahedron)))
+    local upper = described(open(obj((tetrahedron:gsub("v ", "V "):gsub("f ", "F ", 2)))))
+    for _, name in ipairs { "triangle_count", "part_count", "open_edges" } do
+      assert.equal(tonumber(wanted[name]), tonumber(upper[name]))
+    end
+    local parts = tetrahedron:gsub("f ", "G a\nf ", 1):gsub("f 1 2 4", "USEMTL b\nf 1 2 4")
+    assert.equal(2, described(open(obj(parts))).part_count)
+  end)
+
   it("has its materials after its groups", function()
     local mesh = open(obj((tetrahedron:gsub("f ", "usemtl a\nf ", 1):gsub("\n$", "\nusemtl\n"))))
     local info = described(mesh)

@@ -72,6 +72,23 @@ describe("a sparse matrix", function()
   end)
 end)
 
+describe("solving with a sparse matrix", function()
+  it("is as right for large and for small right sides, and refuses what is not finite", function()
+    local A = cq.sparse { shape = { 2, 2 }, row = { 1, 1, 2, 2 }, column = { 1, 2, 1, 2 }, value = { 2, 1, 1, 2 } }
+    for _, size in ipairs { 1e160, 1, 3e-170, 1e-300 } do
+      local x = A:solve(T { 3 * size, 0 })
+      assert.near(2, x:get(1) / size, 1e-12)
+      assert.near(-1, x:get(2) / size, 1e-12)
+    end
+    assert.same({ 0, 0 }, A:solve(T { 0, 0 }):totable())
+    for word, wrong in pairs { inf = 1 / 0, nan = 0 / 0 } do
+      says(function() A:solve(T { wrong, 1 }) end, "sparse:solve: the right side must be finite, got " .. word)
+    end
+    says(function() cq.sparse { shape = { 2 ^ 31 - 1, 2 ^ 31 - 1 }, row = { 1 }, column = { 1 }, value = { 1 } } end,
+      "cq.sparse would take 32 GiB at least")
+  end)
+end)
+
 describe("neighbours", function()
   -- all pairs, one by one
   local function by_hand(points, places, radius)
@@ -119,6 +136,8 @@ describe("neighbours", function()
     says(function() cq.sparse.neighbours { points = T.ones { 3, 2 }, places = T.ones { 1, 3 }, radius = 1 } end,
       "places must be {n, 2}")
     says(function() cq.sparse.neighbours { points = T.zeros { 3, 2 } / 0, radius = 1 } end, "finite")
+    says(function() cq.sparse.neighbours { points = T { { -1.7e308 }, { 1.7e308 } }, radius = 1 } end,
+      "points are farther apart than the largest number")
     says(function()
       cq.sparse.neighbours { points = T.ones { 3, 2 }, places = T.zeros { 2, 2 }, radius = 1, normalised = true }
     end, "around place 1 add up to 0")

@@ -79,6 +79,60 @@ describe("a tape", function()
     assert.equal(3, x:get(1))
   end)
 
+  it("refuses to change plain tensors whose numbers a backward pass needs", function()
+    local one = T { 1, 2 }
+    local factors = {
+      product = function(p, b) return p * b end, quotient = function(p, b) return b / p end,
+      power = function(p, b) return p ^ b end, larger = function(p, b) return p:maximum(b) end,
+      mask = function(p, b) return b:select(p, p * p) end, dot = function(p, b) return p:dot(b) end,
+      row = function(p, b) return b:reshape { 1, 2 }:matmul(p) end,
+      layer = function(p, b) return b:reshape { 1, 2 }:dense(p:reshape { 2, 1 }, T { 0 }, "none") end,
+    }
+    for name, f in pairs(factors) do
+      for how, change in pairs { fill = function(b) b:fill(0) end, set = function(b) b:set(0, 1) end,
+        view = function(b) b:reshape({ 2, 1 }):fill(0) end, copy = function(b) b:copy_from(T { 0, 0 }) end } do
+        local buffer = one:copy()
+        refused(function()
+          T.value_and_grad(function(p)
+            local loss = f(p, buffer):sum()
+            change(buffer)
+            return loss
+          end)(T.param { 1, 2 })
+        end, "cannot be changed while it is computed")
+        assert(buffer:equal(one), name .. " " .. how)
+        buffer:fill(0)                                            -- it is over
+      end
+    end
+    -- of a sum no numbers are needed
+    local buffer, sum = T { 0, 0 }, T.value_and_grad(function(p)
+      local loss = 0
+      local own = T { 0, 0 }
+      for t = 1, 3 do
+        own:fill(t)
+        loss = loss + (p - own + t):sum()
+      end
+      return loss
+    end)(T.param { 1, 2 })
+    assert.equal(9, sum)
+    -- nor can a parameter be changed by its plain numbers, or while recording pauses
+    local p = T.param({ 1, 1 }, { max = 2 })
+    refused(function()
+      T.value_and_grad(function(q)
+        local s = (q * q):sum()
+        q:detach():fill(5)
+        return s
+      end)(p)
+    end, "fill: a tensor that takes part")
+    refused(function()
+      T.value_and_grad(function(q)
+        local s = (q * buffer):sum()
+        tape.pause(function() buffer:fill(1) end)
+        return s
+      end)(p)
+    end, "fill: a tensor that takes part")
+    assert.same({ 1, 1 }, p:totable())
+  end)
+
   it("cannot be left by a coroutine, which would leave it on for good", function()
     local x, seen = leaf { 1, 2 }, nil
     local function left(f)

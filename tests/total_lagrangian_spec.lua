@@ -538,6 +538,19 @@ describe("total Lagrangian steps refuse", function()
         Boundary.sphere { center = { 7, 7 }, radius = 8, hollow = true } } }:close()
   end)
 
+  it("a body too large for memory, after which its world goes on", function()
+    local robot = block({ 4, 4, 4 }, {})
+    local world = cq.World { cells = { 4000, 4000, 4000 }, dx = 1, dt = 0.01, formulation = "total_lagrangian",
+      robot:at { 20, 20, 20 } }
+    local before = world:rollout({ steps = 2 }).state:positions()
+    local far = world.robot.position:copy()
+    for d = 1, 3 do far:set(3900, robot.particle_count, d) end
+    mistake.says(sentence(function()
+      return world:rollout { steps = 2, robot = world.robot:with { position = far } }
+    end), "the boxes around all bodies hold")
+    assert.is_true(world:rollout({ steps = 2 }).state:positions():equal(before))
+  end)
+
   it("a particle that leaves the world", function()
     local robot = block({ 4, 4 }, {})
     local world = cq.World { cells = { 24, 24 }, dx = 1, dt = 0.5, substeps = 4, formulation = "total_lagrangian",

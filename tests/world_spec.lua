@@ -463,6 +463,46 @@ describe("walls", function()
   end)
 end)
 
+describe("a world", function()
+  -- so many robots, of a material each
+  local function of_materials(count)
+    local def = { cells = { 50, 50 }, dx = 1 / 50, dt = 1e-3, substeps = 1 }
+    for k = 0, count - 1 do
+      def[#def + 1] = cq.Robot { shape = cq.Shape.box { at = { 0.1 + 0.1 * (k % 8), 0.1 + 0.15 * math.floor(k / 8) },
+        size = { 0.04, 0.04 }, spacing = 1 / 50 },
+      material = cq.Material.neo_hookean { young = 10, poisson = 0.3, density = 1, f_bar = k / 64 } }
+    end
+    return cq.World(def)
+  end
+
+  it("has as many materials as it allows", function()
+    assert.is_true(of_materials(31):rollout({ steps = 1 }).state:positions():finite())
+    says(sentence(function() of_materials(32) end), "32 materials; a world has 1 to 31")
+  end)
+
+  it("gives the same rollout after a tensor of its robot was written into", function()
+    local own = world {}
+    local function height(more) return own:rollout(more or { steps = 3 }).state:center("trunk"):get(2) end
+    local before = height()
+    own.robot.young:fill(2)
+    height { steps = 3, robot = own.robot:with { young = 7 } }
+    assert.equal(before, height())
+  end)
+
+  it("refuses walls whose fields have different dimensions", function()
+    local heights = { { 0.4, 0.1 }, { 0.4, 0.1 } }
+    for part, wall in pairs {
+      ["height_field: it is 3D by its heights, and 2D by its velocity"] =
+        cq.Boundary.height_field { heights = heights, spacing = 1, velocity = { 0, 0 } },
+      ["sphere: it is 2D by its point, and 3D by its velocity"] =
+        cq.Boundary.sphere { center = { 0.5, 0 }, radius = 0.1, velocity = { 0, 0, 5 } },
+      ["floor: it is 3D by its axis, and 2D by its velocity"] = cq.Boundary.floor { at = 0.1, axis = "z", velocity = { 0, 0 } },
+    } do
+      says(sentence(function() world { walls = wall } end), part)
+    end
+  end)
+end)
+
 describe("world:variant", function()
   it("has variants of other steps and precision; those of a variant are its own", function()
     local robot = scene.robot()

@@ -237,7 +237,7 @@ typedef struct one_step {
 static one_step step_of(const cq_device *device, const cq_controls *c, cq_record *const *records, int32_t i) {
   const cq_model *m = device->context->model;
   const int64_t signals = (int64_t)i * device->batch * m->actuator_count,
-                forces = i * device->batch * m->force_count * m->dim;
+                forces = (int64_t)i * device->batch * m->force_count * m->dim;
   return (one_step){
       c->signals + signals, c->forces ? c->forces + forces : NULL, records ? records[i]->steps : NULL,
       c->grad_signals ? c->grad_signals + signals : NULL, c->grad_forces ? c->grad_forces + forces : NULL,

@@ -263,16 +263,20 @@ static void drop_slabs(cq_scene *s) {
 }
 
 // Makes the reference grids of a scene for undeformed positions {n, dim}, and allocates again all memory that depends
-// on them; the scene's states are released. CQ_OK, CQ_MEMORY, or an error of the layout.
+// on them; the scene's states are released. CQ_OK, CQ_MEMORY, or an error of the layout, after which the next rollout
+// makes them again.
 cq_status cq_scene_lay_out(cq_scene *s, const double *positions) {
+  s->reference.laid_out = 0;
   drop_states(s);
   drop_chunks(s);
   drop_slabs(s);
-  const cq_status status = cq_reference_layout(s, positions);
+  cq_status status = cq_reference_layout(s, positions);
   if (status) return status;
   if (cq_is_mixed(s->model)) split_ranges(s);
   if (!alloc_chunks(s)) return CQ_MEMORY;
-  return cq_reference_reserve(s);
+  status = cq_reference_reserve(s);
+  s->reference.laid_out = !status;
+  return status;
 }
 
 // Frees all memory of a scene and clears *s; does nothing for a scene that is all zero.

@@ -153,7 +153,7 @@ typedef struct cq_scene {
 
   // the running step or sorting: prepared by the first worker for the others
   cq_status status;
-  char sentence[256];                  // of the last failure
+  char sentence[1024];                 // of the last failure
   cq_slice *next;
   cq_arrangement *next_arrangement;
   void *record, *nodes_record;

@@ -36,10 +36,10 @@ cq_status mesh_add(cq_mesh *m, const double corner[9], int32_t part, int32_t mat
           CQ_INVALID,
           "triangle %lld of mesh '%s' has a corner at %g: numbers that are finite and at most %g are allowed",
           (long long)m->triangle_count + 1, m->path, corner[i], COORDINATE_MAX);
+  if (m->triangle_count >= MESH_TRIANGLE_MAX)
+    return cq_fail(CQ_INVALID, "mesh '%s' has more than %d million triangles, the most allowed", m->path,
+                   MESH_TRIANGLE_MAX / 1000000);
   if (m->triangle_count == m->triangle_capacity) {
-    if (m->triangle_count >= MESH_TRIANGLE_MAX)
-      return cq_fail(CQ_INVALID, "mesh '%s' has more than %d million triangles, the most allowed", m->path,
-                     MESH_TRIANGLE_MAX / 1000000);
     int64_t capacity = m->triangle_capacity ? 2 * m->triangle_capacity : 256;
     double *grown = cq_alloc((size_t)capacity, 9 * sizeof *grown, "mesh triangles");
     int32_t *parts = cq_alloc((size_t)capacity, sizeof *parts, "mesh triangles");

@@ -82,6 +82,13 @@ cq_status check_face(const obj &o, char *corners) {
   return CQ_OK;
 }
 
+// Makes the first word of a line lower-case, in place: the loader knows no other keywords.
+void lower_keyword(char *line) {
+  line += strspn(line, " \t\v\f");
+  for (; *line && !strchr(" \t\v\f", *line); line++)
+    if (*line >= 'A' && *line <= 'Z') *line = (char)(*line + 'a' - 'A');
+}
+
 // The file as a stream for the loader: checks each line before the loader gets it, and ends after a wrong one.
 class lines : public std::streambuf {
   obj &o;
@@ -95,6 +102,7 @@ protected:
   int_type underflow() override {
     char *next = o.status ? nullptr : mesh_text_line(&o.text);
     if (!next) return traits_type::eof();
+    lower_keyword(next);
     if (mesh_text_is(next, "v")) o.status = check_vertex(o, next + 1);
     else if (mesh_text_is(next, "f")) o.status = check_face(o, next + 1);
     if (o.status) return traits_type::eof();

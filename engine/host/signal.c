@@ -1,6 +1,7 @@
 // Ctrl-C, SIGTERM and SIGHUP: the first asks running loops to stop at the next iteration and save, the second ends the
 // program.
 #include "host.h"
+#include <errno.h>
 #include <signal.h>
 #include <stddef.h>
 #include <unistd.h>
@@ -9,11 +10,13 @@
 // action of this signal, so that a second one of its kind ends the program.
 static void on_signal(int number) {
   static const char text[] = "\ncqlua: stopping; once more to quit at once\n";
+  const int before = errno;      // of what it breaks into
   // the second one finds the default action
   signal(number, SIG_DFL);
   cq_interrupt(1);
   // only functions that are safe in a handler; nobody can be told when this write fails
-  if (write(STDERR_FILENO, text, sizeof text - 1) < 0) return;
+  if (write(STDERR_FILENO, text, sizeof text - 1) < 0) (void)0;
+  errno = before;
 }
 
 // Makes on_signal the handler of Ctrl-C, SIGTERM and, unless it is ignored, SIGHUP; ignores SIGXFSZ.

@@ -15,15 +15,15 @@ static int64_t bin_of(const bins *b, const double *x) {
   return k;
 }
 
-// Are all dim coordinates of a place finite?
+// Are all dim coordinates of a place numbers whose differences are finite?
 static int is_place(const double *x, int dim) {
-  for (int d = 0; d < dim; d++) if (!isfinite(x[d])) return 0;
+  for (int d = 0; d < dim; d++) if (!(fabs(x[d]) < 1e100)) return 0;
   return 1;
 }
 
 // Fills *b with cubic bins of side `size` [length] and sorts n particles at position {n, dim} into them, for
-// bins_visit. Bins are larger if there would be many more bins than particles. Particles at places that are not finite
-// are in no bin. CQ_OK or CQ_MEMORY.
+// bins_visit. Bins are larger if there would be many more bins than particles. Particles at places that are not finite,
+// or beyond 1e100, are in no bin. CQ_OK or CQ_MEMORY.
 cq_status bins_fill(bins *b, int32_t dim, int32_t n, const double *position, double size) {
   double upper[3] = { 0 };
   *b = (bins){ .dim = dim, .count = { 1, 1, 1 }, .size = size };

@@ -250,8 +250,8 @@ cq_status cq_skin_pose(cq_skin *s, const double *position, const double *deforma
     }
     if (changed) {
       cq_status status = surface_make(s);
+      s->made = !status;
       if (status) return status;
-      s->made = 1;
     }
   }
   place_vertices(s, position, deformation);

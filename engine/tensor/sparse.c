@@ -57,7 +57,8 @@ static int64_t box_of(const boxes *b, int32_t dim, const double *x) {
 }
 
 // Chooses corner, width (the radius, or a power of two times it) and number of the search boxes b around the points x:
-// no more than there are points, or than 64 where these are fewer. Returns how many boxes there are.
+// no more than there are points, or than 64 where these are fewer. Returns how many boxes there are; 0: their extent is
+// too large a number.
 static int64_t lay_out(boxes *b, const cq_neighbours *n, const double *x) {
   double extent[3] = {0};
   for (int d = 0; d < n->dim; d++) {
@@ -67,6 +68,7 @@ static int64_t lay_out(boxes *b, const cq_neighbours *n, const double *x) {
       upper = fmax(upper, x[p * n->dim + d]);
     }
     extent[d] = upper - b->lower[d];
+    if (!isfinite(extent[d])) return 0;
   }
   for (b->width = n->radius;; b->width *= 2) {
     double total = 1;
@@ -82,9 +84,10 @@ static int64_t lay_out(boxes *b, const cq_neighbours *n, const double *x) {
 }
 
 // Sorts the points x {count, dim} by their search boxes: sets up b, whose first and order the caller frees, also after
-// CQ_MEMORY. CQ_OK or CQ_MEMORY.
+// an error. CQ_OK, CQ_MEMORY, or CQ_INVALID for points that are too far apart.
 static cq_status sort(boxes *b, const cq_neighbours *n, const double *x) {
   const int64_t total = lay_out(b, n, x);
+  if (!total) return cq_fail(CQ_INVALID, "points are farther apart than the largest number");
   b->first = cq_alloc((size_t)total + 2, sizeof *b->first, "boxes of points");
   b->order = cq_alloc((size_t)n->count, sizeof *b->order, "points by box");
   if (!b->first || (n->count && !b->order)) return CQ_MEMORY;
@@ -125,7 +128,7 @@ static int64_t visit(const cq_neighbours *n, const boxes *b, const double *x, co
 
 // Finds for each of n->places query points, places {places, dim}, the points x {count, dim} that are nearer than the
 // radius, as a sparse matrix with a row for each query point: sets out->start {places + 1}, and column and distance of
-// the entries as far as out->room; column NULL: only counts. CQ_OK or CQ_MEMORY.
+// the entries as far as out->room; column NULL: only counts. CQ_OK, CQ_MEMORY, or CQ_INVALID for points too far apart.
 cq_status cq_tensor_neighbours(const cq_neighbours *n, const double *x, const double *places, cq_neighbour_list *out) {
   boxes b = {.first = NULL};
   const cq_status status = sort(&b, n, x);

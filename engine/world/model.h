@@ -11,7 +11,7 @@ extern "C" {
 enum {
   CQ_WALLS_MAX = 64,          // of a world; wall ids index small tables in the kernels
   CQ_CONTACTS_MAX = 8,        // walls at rest that may hold one node; more is an error when the world is made
-  CQ_MATERIALS_MAX = 32,      // a chunk's materials are a 32-bit mask
+  CQ_MATERIALS_MAX = 31,      // a chunk's materials are a 32-bit mask, which loops shift until it is 0
   CQ_NODE_PAD = 4,            // node columns kept around the domain: half a stencil, the margin, and the row overhang
 };
 

@@ -85,14 +85,16 @@ static void free_boxes(boxes *b) {
 // Appends the pair of near nodes a and b, the greater index first. CQ_OK or CQ_MEMORY.
 static cq_status add_pair(cq_near *near, int32_t a, int32_t b) {
   if (near->count == near->room) {
+    if (near->room > INT32_MAX / 4) return cq_fail(CQ_MEMORY, "out of memory: surfaces of bodies");
     const int32_t room = near->room ? 2 * near->room : 256;
     int32_t *more = realloc(near->pair, 2 * (size_t)room * sizeof *more);
     if (!more) return cq_fail(CQ_MEMORY, "out of memory: surfaces of bodies");
     near->pair = more;
     near->room = room;
   }
-  near->pair[2 * near->count] = a > b ? a : b;
-  near->pair[2 * near->count++ + 1] = a > b ? b : a;
+  int32_t *pair = near->pair + 2 * (int64_t)near->count++;
+  pair[0] = a > b ? a : b;
+  pair[1] = a > b ? b : a;
   return CQ_OK;
 }
 
@@ -168,6 +170,8 @@ cq_status cq_near_update(cq_near *near, const cq_model *m, const cq_rim *rim, co
   cq_status status = fill_boxes(&b, m->dim, positions);
   for (int32_t place = 0; place < count && !status; place++) status = add_after(&b, place, near);
   free_boxes(&b);
+  // a list that lacks pairs would be kept until nodes move
+  if (status) cq_near_free(near);
   if (!status && near->count > 1) qsort(near->pair, (size_t)near->count, 2 * sizeof *near->pair, before);
   return status;
 }

@@ -74,12 +74,13 @@ end
 -- The direction tensor S = n n^T of a vector v, n = v / |v|, as a list of dim^2 numbers, row by row. name: the
 -- constructor, for the error of the zero vector.
 local function along_vector(v, dim, name)
-  local square = 0
-  for i = 1, dim do square = square + v[i] * v[i] end
-  if square == 0 then is.fail("%s: direction must not be the zero vector", name) end
+  local largest, square = 0, 0
+  for i = 1, dim do largest = math.max(largest, math.abs(v[i])) end
+  if largest == 0 then is.fail("%s: direction must not be the zero vector", name) end
+  for i = 1, dim do square = square + (v[i] / largest) * (v[i] / largest) end
   local out = {}
   for i = 1, dim do
-    for j = 1, dim do out[#out + 1] = v[i] * v[j] / square end
+    for j = 1, dim do out[#out + 1] = (v[i] / largest) * (v[j] / largest) / square end
   end
   return out
 end

@@ -279,15 +279,26 @@ boundary.height_field = family("height_field", {
   self.origin = type(self.origin) == "number" and { self.origin, self.origin } or self.origin
 end)
 
----The dimension that a wall asks for, and the field that says so; nil when it suits both dimensions.
+---The dimension that a wall asks for, and the field that says so; nil when it suits both dimensions. Errors: fields of
+---different dimensions.
 ---@internal
 ---@return integer?, string?     and the field that says so
 function Boundary:dim()
-  for _, field in ipairs { "point", "lower", "velocity" } do
-    if self[field] then return #self[field], field end
+  local dim, by
+  -- Notes that a field asks for a dimension.
+  local function ask(own, field)
+    if dim and own ~= dim then
+      is.fail("cq.Boundary.%s: it is %dD by its %s, and %dD by its %s", self.family, dim, by, own, field)
+    end
+    dim, by = own, by or field
   end
-  if self.count then return self.count[2] > 1 and 3 or 2, "heights" end
-  if self.axis == 3 then return 3, "axis" end
+  for _, field in ipairs { "point", "lower" } do
+    if self[field] then ask(#self[field], field) end
+  end
+  if self.count then ask(self.count[2] > 1 and 3 or 2, "heights") end
+  if self.axis == 3 then ask(3, "axis") end
+  if self.velocity then ask(#self.velocity, "velocity") end
+  return dim, by
 end
 
 local shapes = {

@@ -446,7 +446,7 @@ local function new(world, def, on)
   if def.work then work.check(self) end
   self.pool = def.from and def.from.roll.pool or world:pool_at(self.set.position)
   self.entry = self.pool:acquire(self, {
-    batch = self.batch, steps = math.max(def.steps, 1) * world.pieces, differentiable = on ~= nil,
+    batch = self.batch, steps = memory.pieces(world, def.steps, "world:rollout"), differentiable = on ~= nil,
     contact = def.contact, memory = memory.budget(def.memory, "world:rollout: memory", world),
   })
   self.handle, self.differentiable = self.entry.handle, on ~= nil

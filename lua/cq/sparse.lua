@@ -9,6 +9,7 @@
 --   local smooth = mean:product(young)              -- of every particle the weighted mean around it
 local method = require "cq.base.method"
 local ffi = require "ffi"
+local capacity = require "cq.base.capacity"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
@@ -56,7 +57,10 @@ function Sparse:product(x)
   dims[#dims] = self.rows
   local out = class.make(dims)
   C.cq_tensor_sparse(self.raw, x.count / self.columns, self.value.pointer, x.pointer, out.pointer)
-  if tape.wants(x, self.value) then return tape.push(product_back, out, x, self.value, self) end
+  if tape.wants(x, self.value) then
+    tape.hold_plain(x, self.value)
+    return tape.push(product_back, out, x, self.value, self)
+  end
   return out
 end
 
@@ -134,6 +138,7 @@ local function from_entries(_, fields)
     is.fail("cq.sparse: row, column and value must be of one length, got %d, %d and %s", count, #def.column,
       class.shape_text(value.dims))
   end
+  capacity.require(rows + columns + 2 * count, "cq.sparse")
   local start, column, order = ffi.new("int64_t[?]", rows + 1), ffi.new("int64_t[?]", math.max(count, 1)), {}
   for k = 1, count do
     local r, c = def.row[k], def.column[k]

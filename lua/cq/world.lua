@@ -549,7 +549,7 @@ function World:memory_plan(fields)
   local def = plan_spec(fields)
   local owner = {}
   local entry = self.pool:acquire(owner, {
-    batch = def.batch, steps = def.steps * self.pieces, differentiable = true,
+    batch = def.batch, steps = memory.pieces(self, def.steps, "world:memory_plan"), differentiable = true,
     memory = memory.budget(def.memory, "world:memory_plan: memory", self),
   })
   -- the engine plans when a rollout begins, and keeps the memory for the next one

@@ -147,7 +147,7 @@ static cq_status arrange(cq_scene *s) {
 cq_status cq_reference_begin(cq_scene *s) {
   cq_reference *r = &s->reference;
   const size_t size = (size_t)(s->model->particle_count * s->model->dim) * sizeof *r->positions;
-  if (memcmp(r->positions, s->values.position, size)) {
+  if (!r->laid_out || memcmp(r->positions, s->values.position, size)) {
     const cq_status status = cq_scene_lay_out(s, s->values.position);
     if (status) return status;
   }

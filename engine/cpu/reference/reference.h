@@ -50,6 +50,7 @@ typedef struct cq_nodes {
 
 typedef struct cq_reference {
   // the layout, for some positions
+  int32_t laid_out;          // 1: all of it is there
   double *positions;         // {n, dim} that it was made for
   cq_body *bodies;
   const int32_t *body_of;    // {n} the model's

@@ -163,6 +163,16 @@ local function of_list(robot, given)
   local dim = robot.dim
   local out = { index = list_of(robot, given.particles), area = {} }
   local each = type(given.normal) == "table" and type(given.normal[1]) == "table"
+  local particles = given.particles
+  local lists = { particles = type(particles) == "table" and not getmetatable(particles) and particles,
+    area = type(given.area) == "table" and given.area, normal = each and given.normal }
+  for _, name in ipairs { "particles", "area", "normal" } do
+    local given_count = lists[name] and #lists[name] or 0
+    if given_count > #out.index then
+      is.fail("%s: the list %s has %d, for %s%s", WHAT, name, given_count, text.count(#out.index, "particle"),
+        name == "particles" and ": some are named twice" or "")
+    end
+  end
   for k = 1, #out.index do
     local area = type(given.area) == "table" and given.area[k] or given.area
     local normal = each and given.normal[k] or given.normal

@@ -150,7 +150,12 @@ local function find(world, which)
   end
   if type(which) == "number" and which % 1 == 0 and which >= 1 and which <= #walls then return which - 1, which - 1 end
   for k, wall in ipairs(walls) do
-    if which == wall or which ~= nil and (which == wall.name or which == wall.stands_for) then return k - 1, k - 1 end
+    if which == wall or which ~= nil and (which == wall.name or which == wall.stands_for) then
+      if which ~= wall and find_group(world, which) then
+        is.fail("state:contact: %s is a wall and a pinned group; give world.walls[%d] or the group", text.describe(which), k)
+      end
+      return k - 1, k - 1
+    end
   end
   local row = find_group(world, which) or missing(world, which)
   return row, row

@@ -61,8 +61,8 @@ end
 -- shapes if it has several, and its other groups.
 local function followed(world)
   local list = {}
-  for k, robot in ipairs(world.robots) do
-    local front = #world.robots > 1 and (robot.name or ("robot %d"):format(k)) or "body"
+  for _, robot in ipairs(world.robots) do
+    local front = #world.robots > 1 and frame.robot_name(world, robot) or "body"
     list[#list + 1] = { name = front, which = robot }
     for _, name in ipairs(#robot.groups > 1 and robot.group_names or frame.own_groups(robot)) do
       list[#list + 1] = { name = #world.robots > 1 and front .. " " .. name or name, which = robot:group(name) }

@@ -35,6 +35,19 @@ function memory.free(world)
   return tonumber(gpu.memory_available)
 end
 
+---The steps that the engine counts in a rollout, one at least: control steps, or all engine steps where forces act at
+---each. Errors: too many.
+---@param world cq.World
+---@param steps integer   control steps
+---@param what string     for errors
+---@return integer
+function memory.pieces(world, steps, what)
+  local count = math.max(steps, 1) * world.pieces
+  if count <= 2 ^ 31 - 1 then return count end
+  is.fail("%s: %d control steps of %d engine steps, at each of which forces act, are more than 2147483647", what, steps,
+    world.pieces)
+end
+
 ---The memory budget of a rollout in bytes: `amount` if it is given; else this process's share (--share) of three
 ---quarters of the free memory, on CUDA of the GPU's; nil without other processes: the engine decides.
 ---@param amount string|number|nil

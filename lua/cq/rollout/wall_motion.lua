@@ -156,7 +156,7 @@ function wall_motion.way(state, scene)
         local width = world.pieces * walls * dim
         for step = 0, state.index - 1 do way = way + world.control_dt * own.tensor:data()[step * width + at] end
       elseif wall.moves then
-        way = state.time * fixed:data()[at]
+        way = (before and before[k][d] or 0) + state.index * world.control_dt * fixed:data()[at]
       end
       out[k][d], moves = way, moves or way ~= 0
     end

@@ -4,6 +4,7 @@
 -- The adjoint of y = A^-1 b is another solution with the same matrix, l = A^-1 dy: db = l, dA_ij = -l_i y_j.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local class = require "cq.tensor.class"
 local engine = require "cq.base.engine"
 local C, tape = engine.C, require("cq.tensor").tape
@@ -44,18 +45,27 @@ local function dot(n, a, b)
   return sum
 end
 
--- Solves A y = b for one right side by preconditioned conjugate gradients, into y; inverse: 1 over the diagonal.
--- Errors: A is not positive definite; no convergence.
+-- Solves A y = b for one right side by preconditioned conjugate gradients, into y; inverse: 1 over the diagonal. The
+-- right side is scaled to a largest number of 1, so that its squares can be computed.
+-- Errors: a right side that is not finite; A is not positive definite; no convergence.
 local function conjugate_gradients(self, inverse, b, y)
-  local n = self.rows
+  local n, scale = self.rows, 0
+  for i = 0, n - 1 do
+    if b[i] - b[i] ~= 0 then is.fail("sparse:solve: the right side must be finite, got %s", text.number(b[i])) end
+    scale = math.max(scale, math.abs(b[i]))
+  end
   local r, z, p, ap = ffi.new("double[?]", n), ffi.new("double[?]", n), ffi.new("double[?]", n), ffi.new("double[?]", n)
   ffi.fill(y, n * 8)
-  ffi.copy(r, b, n * 8)
+  if scale == 0 then return end
+  for i = 0, n - 1 do r[i] = b[i] / scale end
   local rho = precondition(n, inverse, r, z)
   local enough = TOLERANCE * TOLERANCE * rho
   ffi.copy(p, z, n * 8)
   for _ = 1, ROUNDS * n do
-    if rho <= enough then return end
+    if rho <= enough then
+      for i = 0, n - 1 do y[i] = y[i] * scale end
+      return
+    end
     C.cq_tensor_sparse(self.raw, 1, self.value.pointer, p, ap)
     local curvature = dot(n, p, ap)
     if not (curvature > 0) then is.fail("sparse:solve: the matrix is not positive definite") end
@@ -110,6 +120,9 @@ return function(self, b)
   end
   local out = class.like(b)
   each_right_side(self, b.count, b.pointer, out.pointer)
-  if tape.wants(b, self.value) then return tape.push(solve_back, out, b, self.value, self) end
+  if tape.wants(b, self.value) then
+    tape.hold_plain(out, self.value)
+    return tape.push(solve_back, out, b, self.value, self)
+  end
   return out
 end

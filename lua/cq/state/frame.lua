@@ -91,9 +91,22 @@ local function of_scene(state, values, scene, rank)
   return values.rank == rank + 2 and values[state.number or scene] or values
 end
 
+---The name of a world's robot in a file, with its number where others have the same name.
+---@param world cq.World
+---@param robot cq.Robot
+---@return string
+function frame.robot_name(world, robot)
+  local number, alike = 0, 0
+  for k, other in ipairs(world.robots) do
+    if other.name == robot.name then alike = alike + 1 end
+    if other == robot then number = k end
+  end
+  return alike > 1 and ("%s %d"):format(robot.name, number) or robot.name
+end
+
 -- The name of a group in a file; with several robots, the robot's name before it.
 local function group_name(world, robot, name)
-  return #world.robots > 1 and ("%s %s"):format(robot.name or "robot", name) or name
+  return #world.robots > 1 and ("%s %s"):format(frame.robot_name(world, robot), name) or name
 end
 
 -- The field "group" of a file: for each particle the number of the first group that contains it, 0 for none, with the
@@ -118,7 +131,7 @@ local function bodies_of(state)
   local world = state.world
   local out, names = T.zeros { world.particle_count }, { "none" }
   for k, robot in ipairs(world.robots) do
-    names[k + 1] = robot.name or ("robot %d"):format(k)
+    names[k + 1] = frame.robot_name(world, robot)
     for p = 1, robot.particle_count do out:set(k, robot.first + p) end
   end
   return { name = "body", integer = true, values = out, names = names }
@@ -250,9 +263,9 @@ local function own(values, robot) return values:slice(robot.first + 1, robot.fir
 function frame.skins(state, def, what)
   local world, out = state.world, {}
   local rest, volume = of_particles.undeformed(state)
-  for k, robot in ipairs(world.robots) do
+  for _, robot in ipairs(world.robots) do
     if not loose_of(robot) then
-      local fields = { name = robot.name or ("robot %d"):format(k), rest = own(rest, robot):copy(),
+      local fields = { name = frame.robot_name(world, robot), rest = own(rest, robot):copy(),
         volume = own(volume, robot), thickness = def.thickness or world.dx }
       if robot.surface then
         fields.mesh, fields.triangles = robot.surface()

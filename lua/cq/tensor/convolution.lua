@@ -136,6 +136,7 @@ local function apply(way, what, n, x, w, opts)
     C.cq_tensor_activate(set_rows(y, number), opts.bias and opts.bias.pointer, y.pointer)
   end
   if tape.wants(x, w) or opts.bias and tape.wants(opts.bias) then
+    tape.hold_plain(x, w)
     y = tape.push(back, y, x, w, { way = way, conv = conv, bias = opts.bias, activation = number })
   end
   return given.rank == n + 1 and y:squeeze(1) or y

@@ -86,7 +86,7 @@ local function operand(what, value)
   return value
 end
 
-local first_without_gradient = C.CQ_BINARY_LESS
+local first_of_factors, first_without_gradient = C.CQ_BINARY_MULTIPLY, C.CQ_BINARY_LESS   -- sums need no operands
 
 -- Gives the result of an operation on a record of a rollout the times of the record, for tensor:at, if both have one
 -- shape: 1000 * roll.record is a record in other units. Two records of different control steps have no common times.
@@ -101,14 +101,25 @@ end
 -- An element-wise operation of the engine on two tensors or numbers, with broadcasting, recorded on the tape.
 local function binary(op, a, b)
   local what = names[op]
-  if not is_tensor(a) then a = operand(what, a) end
-  if not is_tensor(b) then b = operand(what, b) end
+  local scalar_a, scalar_b                       -- of numbers, which nobody else can change
+  if not is_tensor(a) then
+    a = operand(what, a)
+    scalar_a = a
+  end
+  if not is_tensor(b) then
+    b = operand(what, b)
+    scalar_b = b
+  end
   local layout, dims = layout_of(what, a, b)
   local out = class.make(dims)
   C.cq_tensor_binary(op, layout, a.pointer, b.pointer, out.pointer)
   keep_times(out, a, b)
-  if op < first_without_gradient and tape.wants(a, b) then return tape.push(binary_back, out, a, b, op) end
-  return out
+  if op >= first_without_gradient or not tape.wants(a, b) then return out end
+  if op >= first_of_factors then
+    if not a.requires_grad and a ~= scalar_a then tape.hold(a) end
+    if not b.requires_grad and b ~= scalar_b then tape.hold(b) end
+  end
+  return tape.push(binary_back, out, a, b, op)
 end
 
 -- Makes the function of a binary operation of the engine; name: for errors.
@@ -235,11 +246,14 @@ function Tensor:select(a, b)
   a, b = operand("select", a), operand("select", b)
   local _, dims = general_layout("select", a, b)
   _, dims = general_layout("select", self, { dims = dims, rank = #dims })
-  local mask = self:detach():expand(dims)
+  local mask = class.wrap(self.pointer, self.count, self.rank, self.dims):expand(dims)
   a, b = a:expand(dims), b:expand(dims)
   local out = class.make(dims)
   C.cq_tensor_select(out.count, mask.pointer, a.pointer, b.pointer, out.pointer)
-  if tape.wants(a, b) then return tape.push(select_back, out, a, b, mask) end
+  if tape.wants(a, b) then
+    tape.hold(mask)
+    return tape.push(select_back, out, a, b, mask)
+  end
   return out
 end
 

@@ -88,9 +88,13 @@ function Tensor:squeeze(dim)
   return share(self, dims)
 end
 
----The same numbers, in the same memory, as plain data: no gradient passes.
+---The same numbers, in the same memory, as plain data: no gradient passes. While a gradient is computed that needs them
+---they cannot be changed there.
 ---@return cq.Tensor
-function Tensor:detach() return class.wrap(self.pointer, self.count, self.rank, self.dims) end
+function Tensor:detach()
+  if self.requires_grad and tape.recording() then tape.hold(self) end
+  return class.wrap(self.pointer, self.count, self.rank, self.dims)
+end
 
 -- ---- by strides -----------------------------------------------------------------------------------------------------
 

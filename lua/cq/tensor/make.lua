@@ -288,7 +288,7 @@ local function check_writable(t, what)
     fail("%s: what t[i] gives is a copy, and writing into it leaves t as it is; t:set(value, i, j) changes a number of t, t[i] = x a whole entry, and t[i]:copy() is a tensor of its own",
       what)
   end
-  if t.requires_grad and tape.recording() or class.locked[t] then
+  if t.requires_grad and tape.recording() or class.locked[t] or tape.holds(t) then
     fail("%s: a tensor that takes part in a gradient cannot be changed while it is computed; build a new one", what)
   end
 end

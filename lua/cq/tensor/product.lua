@@ -89,7 +89,10 @@ local function matrix_product(a, b)
   set_product_sizes(m, n, k, 0, 0, 0)
   set_batch(batch, sa, sb, m * n)
   C.cq_tensor_matmul(product, a.pointer, b.pointer, out.pointer)
-  if tape.wants(a, b) then return tape.push(matmul_back, out, a, b, { batch, m, n, k, sa, sb }) end
+  if tape.wants(a, b) then
+    tape.hold_plain(a, b)
+    return tape.push(matmul_back, out, a, b, { batch, m, n, k, sa, sb })
+  end
   return out
 end
 
@@ -105,7 +108,10 @@ local function vector_product(a, b)
   set_product_sizes(m, n, k, 0, 0, 0)
   set_batch(1, 0, 0, 0)
   C.cq_tensor_matmul(product, a.pointer, b.pointer, out.pointer)
-  if tape.wants(a, b) then return tape.push(matmul_back, out, a, b, { 1, m, n, k, 0, 0 }) end
+  if tape.wants(a, b) then
+    tape.hold_plain(a, b)
+    return tape.push(matmul_back, out, a, b, { 1, m, n, k, 0, 0 })
+  end
   return out
 end
 
@@ -183,7 +189,10 @@ function Tensor:dense(w, b, activation)
   dims[x.rank] = w.dims[2]
   local out = class.make(dims)
   C.cq_tensor_dense(set_layer(out, w, op), x.pointer, w.pointer, b.pointer, out.pointer)
-  if tape.wants(x, w) or tape.wants(b) then return tape.push(dense_back[activation], out, x, w, b) end
+  if tape.wants(x, w) or tape.wants(b) then
+    tape.hold_plain(x, w)
+    return tape.push(dense_back[activation], out, x, w, b)
+  end
   return out
 end
 

@@ -95,6 +95,8 @@ function Tensor:splat(amounts, options)
   out:fill(0)
   engine.check(C.cq_tensor_splat(s, set_points(points, inputs, data), out.pointer), "tensor:splat")
   if tape.wants(self, amounts) or origin and tape.wants(origin, velocity) or velocity and tape.wants(velocity) then
+    tape.hold_plain(self, amounts)
+    tape.hold_plain(origin or self, velocity or amounts)
     return tape.push(splat_back, out, self, amounts, inputs)
   end
   return out

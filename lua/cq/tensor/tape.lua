@@ -1,6 +1,7 @@
 -- tape: remembers the operations of a computation in order, and goes over them backward to carry gradients
 -- from results to what they were made of. Tapes nest: an operation on one tape may, in its backward
 -- function, record and reverse another.
+local ffi = require "ffi"
 local schema = require "cq.base.schema"
 local class = require "cq.tensor.class"
 local storage = require "cq.tensor.storage"
@@ -14,6 +15,7 @@ Tape.__index = Tape
 local tape = {}
 
 local current = nil               ---@type cq.Tape?  where operations are recorded; nil: nowhere
+local open = {}                   ---@type cq.Tape[]  whose recording has not ended, also where it pauses
 
 ---Why the last backward pass over an operation of cq.tape.custom gave another gradient than that of what was computed.
 ---@internal
@@ -35,9 +37,10 @@ end
 ---@return cq.Tape?
 function tape.recording() return current end
 
--- Ends a recording: makes the tape `before` the present one again, and returns the results, or raises the error.
-local function finish(before, ok, ...)
-  current = before
+-- Ends a recording: makes the tape `before` the present one again, with `count` open ones, and returns the results, or
+-- raises the error.
+local function finish(before, count, ok, ...)
+  current, open[count + 1] = before, nil
   if not ok then error((...), 0) end
   return ...
 end
@@ -96,8 +99,9 @@ function tape.with(on, f, ...)
   schema.argument("tape.with", "f", callable, f)
   local before = current
   if on == before then return f(...) end
-  current = on
-  return finish(before, pcall(tape.whole, f, ...))
+  local count = #open
+  current, open[count + 1] = on, on
+  return finish(before, count, pcall(tape.whole, f, ...))
 end
 
 ---Runs a function with nothing recorded.
@@ -114,6 +118,37 @@ end
 ---@return boolean
 function tape.wants(a, b)
   return current ~= nil and (a.requires_grad or (b ~= nil and b.requires_grad))
+end
+
+-- Where a tensor's numbers are, as a number.
+local function address(t) return tonumber(ffi.cast("intptr_t", t.pointer)) end
+
+---@internal
+---Notes for the recording that a backward pass will read the numbers of a tensor without a gradient: until the
+---recording ends they cannot be changed.
+---@param t cq.Tensor
+function tape.hold(t)
+  local held = current.held or {}
+  current.held, held[address(t)] = held, true
+end
+
+---@internal
+---tape.hold for those of two factors that have no gradient.
+---@param a cq.Tensor
+---@param b cq.Tensor
+function tape.hold_plain(a, b)
+  if not a.requires_grad then tape.hold(a) end
+  if not b.requires_grad then tape.hold(b) end
+end
+
+---@internal
+---Will a backward pass of a recording that has not ended read the numbers of this tensor?
+---@return boolean
+function tape.holds(t)
+  for _, on in ipairs(open) do
+    if on.held and on.held[address(t)] then return true end
+  end
+  return false
 end
 
 ---@internal

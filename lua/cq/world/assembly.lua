@@ -189,7 +189,8 @@ local function joined(robots, entry)
     any = any or own ~= nil
     list[k] = own or field.none(entry, entry.owner == "cable" and 0 or robot.particle_count, robot.dim)
   end
-  if any then return #list == 1 and list[1] or T.concat(list, 1) end
+  -- a copy, also of a single robot's, which its user may write into
+  if any then return T.concat(list, 1) end
 end
 
 -- Joins the fields of all robots' particles in `base`, and points the engine's def at them; mass is density times
