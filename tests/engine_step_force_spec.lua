@@ -1,5 +1,6 @@
 -- force actuators that are evaluated at every engine step: what they do, their gradients, records, batches, sentences.
 local cq = require "cq"
+local refuses = require("tests.sentence").refuses
 local T = require "cq.tensor"
 local derivative = require "tests.derivative"
 local scene = require "tests.scene"
@@ -109,7 +110,7 @@ describe("a force actuator of every engine step", function()
     local u = signals(2)
     local loss, grads = of(u)
     local plan = world:memory_plan { steps = STEPS }
-    mistake.refuses(function() world:memory_plan { steps = 2 ^ 30 } end, "world:memory_plan: 1073741824 control steps of ",
+    refuses(function() world:memory_plan { steps = 2 ^ 30 } end, "world:memory_plan: 1073741824 control steps of ",
       "at each of which forces act, are more than 2147483647")
     local memory = math.floor(3.5 * plan.slice_bytes + plan.record_bytes)
     assert.is_true(world:memory_plan { steps = STEPS, memory = memory }.recompute > 1)
