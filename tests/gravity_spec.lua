@@ -105,6 +105,16 @@ describe("gravity that changes", function()
     end, { gravity = T.param(spread({ STEPS, 2 }, -9, -3)) }, 1e-6)
   end)
 
+  it("is that of the last step where a rollout without steps goes on", function()
+    local function pull(time) return { 0, -1 - 100 * time } end
+    local own = world_of { gravity = pull }
+    local state = own:rollout({ steps = STEPS }).state
+    local energy = state:energy(nil, "potential"):item()
+    assert.near(energy, own:rollout({ from = state, steps = 0 }).state:energy(nil, "potential"):item(), 1e-12)
+    assert.near(energy, own:rollout({ from = state, steps = 0, gravity = pull }).state:energy(nil, "potential"):item(),
+      1e-12)
+  end)
+
   it("acts in implicit steps, with gradients", function()
     local world = world_of { dt = 0.01, substeps = 1, integrator = cq.Implicit {} }
     local g = T.stack({ T.full({ 6 }, 2), spread({ 6 }, -9, -3) }, 2)

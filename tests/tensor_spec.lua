@@ -70,6 +70,14 @@ describe("making tensors", function()
   end)
 end)
 
+describe("lists that are no tensor", function()
+  it("are told, also one that holds itself", function()
+    local list = {}
+    list[1] = list
+    assert.matches("cq.tensor: lists are nested more than 6 deep", select(2, pcall(T, list)))
+  end)
+end)
+
 describe("reading and writing", function()
   local m = T { { 1, 2, 3 }, { 4, 5, 6 } }
   it("gives elements, rows and numbers", function()

@@ -16,6 +16,7 @@
 local is = require "cq.base.schema"
 local made = require "cq.base.made"
 local text = require "cq.base.text"
+local vector = require "cq.base.vector"
 
 ---@class cq.Actuator
 ---@field family "pressure"|"isotropic"|"muscle"|"cable"|"follower_pressure"   which constructor made it
@@ -74,13 +75,11 @@ end
 -- The direction tensor S = n n^T of a vector v, n = v / |v|, as a list of dim^2 numbers, row by row. name: the
 -- constructor, for the error of the zero vector.
 local function along_vector(v, dim, name)
-  local largest, square = 0, 0
-  for i = 1, dim do largest = math.max(largest, math.abs(v[i])) end
-  if largest == 0 then is.fail("%s: direction must not be the zero vector", name) end
-  for i = 1, dim do square = square + (v[i] / largest) * (v[i] / largest) end
+  local square, scale = vector.square(v, dim)
+  if scale == 0 then is.fail("%s: direction must not be the zero vector", name) end
   local out = {}
   for i = 1, dim do
-    for j = 1, dim do out[#out + 1] = (v[i] / largest) * (v[j] / largest) / square end
+    for j = 1, dim do out[#out + 1] = (v[i] / scale) * (v[j] / scale) / square end
   end
   return out
 end

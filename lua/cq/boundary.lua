@@ -17,6 +17,7 @@ local ffi = require "ffi"
 local is = require "cq.base.schema"
 local made = require "cq.base.made"
 local text = require "cq.base.text"
+local vector = require "cq.base.vector"
 local message = require "cq.base.message"
 
 ---@class cq.Boundary
@@ -128,12 +129,10 @@ end
 
 -- A vector divided by its length, as a new list. Errors: a length of 0; what: its name.
 local function unit(v, what)
-  local length = 0
-  for _, x in ipairs(v) do length = length + x * x end
-  length = math.sqrt(length)
-  if length == 0 then is.fail("%s must have a direction, got the zero vector", what) end
-  local out = {}
-  for i, x in ipairs(v) do out[i] = x / length end
+  local square, scale = vector.square(v, #v)
+  if scale == 0 then is.fail("%s must have a direction, got the zero vector", what) end
+  local length, out = math.sqrt(square), {}
+  for i, x in ipairs(v) do out[i] = x / scale / length end
   return out
 end
 

@@ -63,6 +63,9 @@ end
 -- method. Errors: min above max.
 local function between(self, name, draw, shape, opts)
   if opts.min > opts.max then is.fail("random:%s: min %g is above max %g", name, opts.min, opts.max) end
+  if opts.max - opts.min == math.huge then
+    is.fail("random:%s: from %g to %g is farther than the largest number", name, opts.min, opts.max)
+  end
   local out = tensor.empty(shape or {})
   draw(self.generator, out.count, opts.min, opts.max, out:data())
   return out

@@ -157,7 +157,7 @@ end
 
 local neighbours_spec = is.define("cq.sparse.neighbours", {
   points = is.tensor(), places = is.tensor { optional = true },
-  radius = is.number { above = 0 },
+  radius = is.number { min = 1e-150 },
   weight = is.callable { optional = true },
   normalised = is.boolean { default = false },
 })

@@ -372,7 +372,7 @@ function scene.make(seed)
         robot = not from and own or nil, from = from, steps = count, batch = not from and batch > 1 and batch or nil,
         controller = act, observer = observer, running = cost, record = record, memory = memory,
         gravity = of_scenes(p.world.gravity, 1, count), friction = of_walls(p.world.friction, 1),
-        wall_velocity = of_walls(of_scenes(p.world.wall_velocity, 2, count), 2),
+        wall_velocity = of_scenes(of_walls(p.world.wall_velocity, 2), 2, count),
       }
     end
     local begun = first > 0 and roll_on(nil, first) or nil

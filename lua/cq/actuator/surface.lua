@@ -4,6 +4,7 @@
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
+local vector = require "cq.base.vector"
 local cavity = require "cq.shape.cavity"
 local chamber = require "cq.actuator.chamber"
 local selection = require "cq.robot.selection"
@@ -176,23 +177,22 @@ local function of_list(robot, given)
   for k = 1, #out.index do
     local area = type(given.area) == "table" and given.area[k] or given.area
     local normal = each and given.normal[k] or given.normal
-    if type(area) ~= "number" or not (area >= 0) then
+    if type(area) ~= "number" or not (area >= 0 and area < math.huge) then
       is.fail("%s: area must be a number, or one for each of %s, at least 0, got %s", WHAT,
         text.count(#out.index, "particle"), text.describe(area))
     end
-    local square = 0
     for i = 1, dim do
       local x = type(normal) == "table" and normal[i]
-      if type(x) ~= "number" then
+      if type(x) ~= "number" or x - x ~= 0 then
         is.fail("%s: normal must be a vector of %d numbers, or one for each of %s, got %s", WHAT, dim,
           text.count(#out.index, "particle"),
           text.describe(normal))
       end
-      square = square + x * x
     end
-    if not (square > 0) then is.fail("%s: a normal must not be the zero vector", WHAT) end
+    local square, scale = vector.square(normal, dim)
+    if scale == 0 then is.fail("%s: a normal must not be the zero vector", WHAT) end
     out.area[k] = {}
-    for i = 1, dim do out.area[k][i] = area * normal[i] / math.sqrt(square) end
+    for i = 1, dim do out.area[k][i] = area * (normal[i] / scale) / math.sqrt(square) end
   end
   return out
 end

@@ -56,16 +56,18 @@ local sources = {
 }
 
 ---The series of gravity over a rollout's control steps, taken out of its definition; nil if gravity is constant.
----Without control steps it is nil too, and def.gravity becomes the value at the start. Errors: another shape; numbers
----that are not finite.
+---Without control steps it is nil too, and def.gravity becomes that of the step which led to the state, or at the start.
+---Errors: another shape; numbers that are not finite.
 ---@param world cq.World
 ---@param def table            of world:rollout
 ---@return cq.Series?
 function gravity.collect(world, def)
   if def.steps > 0 then return series.take(world, def, "gravity", sources) end
-  if series.is_called(def.gravity) then
-    local time = (def.from and def.from.step or 0) * world.control_dt
-    def.gravity = gravity.at(def.gravity, time, world.dim, "world:rollout: gravity")
+  local f = def.gravity
+  if f == nil and def.from then f = world.gravity_at end
+  if series.is_called(f) then
+    local before = math.max(0, (def.from and def.from.step or 0) - 1)
+    def.gravity = gravity.at(f, before * world.control_dt, world.dim, "world:rollout: gravity")
   end
 end
 

@@ -49,10 +49,10 @@ local function fill(list, out, depth, path)
   end
 end
 
--- Is there a tensor anywhere in these nested lists?
-local function holds_tensor(list)
-  for _, value in ipairs(list) do
-    if class.is_tensor(value) or type(value) == "table" and holds_tensor(value) then return true end
+-- Is there a tensor anywhere in these nested lists? Below the most dimensions of a tensor nothing is looked at.
+local function holds_tensor(list, depth)
+  for _, value in ipairs(depth <= C.CQ_TENSOR_RANK_MAX and list or {}) do
+    if class.is_tensor(value) or type(value) == "table" and holds_tensor(value, depth + 1) then return true end
   end
   return false
 end
@@ -78,7 +78,7 @@ function make.tensor(value, what)
   if type(value) ~= "table" or getmetatable(value) then
     fail("%s: needs a number or nested lists of numbers, got %s", what, describe(value))
   end
-  if holds_tensor(value) then return stacked(value) end
+  if holds_tensor(value, 1) then return stacked(value) end
   local dims = shape_of(value, what)
   local out = class.make(dims)
   fill(value, { dims = dims, pointer = out.pointer, at = 0, what = what }, 1, "")
