@@ -340,8 +340,10 @@ describe("a pressure that follows its surface", function()
       "the list particles has 3, for 2 particles: some are named twice")
     says(sentence(body { particles = { 1, 2 }, area = { 1, 2, 3 }, normal = { 0, 1 } }),
       "the list area has 3, for 2 particles")
-    says(sentence(body { particles = { 1, 2 }, area = math.huge, normal = { 0, 1 } }), "area must be a number, or one for")
-    says(sentence(body { particles = { 1, 2 }, area = 1, normal = { 0, math.huge } }), "normal must be a vector of 2 numbers")
+    says(sentence(body { particles = { 1, 2 }, area = math.huge, normal = { 0, 1 } }),
+      "area must be a number, or one for")
+    says(sentence(body { particles = { 1, 2 }, area = 1, normal = { 0, math.huge } }),
+      "normal must be a vector of 2 numbers")
     body { particles = { 1, 2 }, area = 1, normal = { 0, -1e-200 } }()
     says(sentence(body { particles = { 1, 2 }, area = 1 }), "normal must be a vector of 2 numbers")
     local other = ring + cq.Shape.box { at = { 0.31, 0 }, size = { 0.1, 0.1 }, spacing = 0.017 }

@@ -4,7 +4,7 @@
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
-local vector = require "cq.base.vector"
+local vectors = require "cq.base.vector"
 local cavity = require "cq.shape.cavity"
 local chamber = require "cq.actuator.chamber"
 local selection = require "cq.robot.selection"
@@ -189,7 +189,7 @@ local function of_list(robot, given)
           text.describe(normal))
       end
     end
-    local square, scale = vector.square(normal, dim)
+    local square, scale = vectors.square(normal, dim)
     if scale == 0 then is.fail("%s: a normal must not be the zero vector", WHAT) end
     out.area[k] = {}
     for i = 1, dim do out.area[k][i] = area * (normal[i] / scale) / math.sqrt(square) end

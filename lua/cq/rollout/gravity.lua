@@ -56,8 +56,8 @@ local sources = {
 }
 
 ---The series of gravity over a rollout's control steps, taken out of its definition; nil if gravity is constant.
----Without control steps it is nil too, and def.gravity becomes that of the step which led to the state, or at the start.
----Errors: another shape; numbers that are not finite.
+---Without control steps it is nil too, and def.gravity becomes that of the step which led to the state, or at the
+---start. Errors: another shape; numbers that are not finite.
 ---@param world cq.World
 ---@param def table            of world:rollout
 ---@return cq.Series?
