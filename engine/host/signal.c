@@ -15,7 +15,8 @@ static void on_signal(int number) {
   signal(number, SIG_DFL);
   cq_interrupt(1);
   // only functions that are safe in a handler; nobody can be told when this write fails
-  if (write(STDERR_FILENO, text, sizeof text - 1) < 0) (void)0;
+  const ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+  (void)written;
   errno = before;
 }
 

@@ -237,38 +237,22 @@ end
 
 local names = { "run", "status", "show", "rerun", "render", "plot", "export", "retry", "stop" }
 
--- the options that an action takes, beside --seeds and --store, and the number of words behind the script
-local takes = {
-  run = { options = { "jobs", "force-new", "go-on", "launch", "workers", "sbatch" } },
-  status = { options = { "json" } },
-  show = { words = 1 }, rerun = { words = 1 }, render = { words = 1 }, plot = {},
-  export = { options = { "curves", "state" } }, retry = { options = { "state" } }, stop = {},
+-- the actions on which an option has an effect, where it has one on some alone; and the words behind the script
+local effect_on = {
+  jobs = { "run" }, ["force-new"] = { "run" }, ["go-on"] = { "run" }, launch = { "run" }, workers = { "run" },
+  sbatch = { "run" }, json = { "status" }, curves = { "export" }, state = { "export", "retry" }, share = {},
 }
-
-local of_all = { seeds = true, store = true }
-
--- A list of the actions that take an option.
-local function that_take(name)
-  local out = {}
-  for _, action in ipairs(names) do
-    for _, own in ipairs(takes[action].options or {}) do
-      if own == name then out[#out + 1] = action end
-    end
-  end
-  return out
-end
+local words_of = { show = 1, rerun = 1, render = 1 }
 
 -- Ends the program with an error if an option or a word that was given has no effect on the action.
 local function require_effect(action, options, words)
-  local own = takes[action]
-  if not own then return end                        -- of a worker's process
+  if action == "work" then return end               -- of a worker's process
   for _, name in ipairs(tables.names(options)) do
-    local of = that_take(name)
-    local fits = of_all[name] ~= nil
-    for _, other in ipairs(of) do fits = fits or other == action end
-    if not fits then
+    local on, fits = effect_on[name], false
+    for _, other in ipairs(on or {}) do fits = fits or other == action end
+    if on and not fits then
       scripts.misuse("study %s has no use for --%s, which is for %s", action, name,
-        #of > 0 and "study " .. table.concat(of, " and ") or "the processes that run starts")
+        #on > 0 and "study " .. table.concat(on, " and ") or "the processes that run starts")
     end
   end
   for _, name in ipairs { "workers", "sbatch" } do
@@ -276,7 +260,7 @@ local function require_effect(action, options, words)
       scripts.misuse("--%s is for --launch slurm; --jobs is how many processes work on this machine", name)
     end
   end
-  local stray = words[(own.words or options.launch == "ssh" and 1 or 0) + 1]
+  local stray = words[(words_of[action] or options.launch == "ssh" and 1 or 0) + 1]
   if stray then
     scripts.misuse("study %s has no use for the word %s%s", action, text.describe(stray),
       action == "run" and "; hosts are for --launch ssh" or "")

@@ -95,20 +95,14 @@ function variants.words(own)
     own.listed and "listed variants" or own.fixed and "fixed variants" or "variants of each iteration")
 end
 
--- A field of a listed variant as text: of tables that are no classes each entry, of classes their name alone.
-local function plain(value)
-  if text.class_of(value) then return text.class_of(value) end
-  if type(value) ~= "table" or #value > 0 then return words.of(value) end
-  local list = {}
-  for k, name in ipairs(tables.names(value)) do list[k] = ("%s %s"):format(name, plain(value[name])) end
-  return table.concat(list, ", ")
-end
-
----Adds what listed variants say to a table, as texts by name. Functions are known as such alone.
+---Adds what listed variants say to a table, as texts by name. Functions and experiments are known as such alone.
 ---@param out table<string, string>
 ---@param own table?
 function variants.add_words(out, own)
-  for k = 1, own and own.listed and own.count or 0 do out["variant " .. k] = plain(own.each(nil, k)) end
+  for k = 1, own and own.listed and own.count or 0 do
+    local given = own.each(nil, k)
+    out["variant " .. k] = text.class_of(given) or words.of(given)
+  end
 end
 
 return variants

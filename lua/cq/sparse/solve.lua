@@ -121,7 +121,7 @@ return function(self, b)
   local out = class.like(b)
   each_right_side(self, b.count, b.pointer, out.pointer)
   if tape.wants(b, self.value) then
-    tape.hold_plain(out, self.value)
+    tape.hold_plain(self.value)
     return tape.push(solve_back, out, b, self.value, self)
   end
   return out

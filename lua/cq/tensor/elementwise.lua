@@ -101,23 +101,16 @@ end
 -- An element-wise operation of the engine on two tensors or numbers, with broadcasting, recorded on the tape.
 local function binary(op, a, b)
   local what = names[op]
-  local scalar_a, scalar_b                       -- of numbers, which nobody else can change
-  if not is_tensor(a) then
-    a = operand(what, a)
-    scalar_a = a
-  end
-  if not is_tensor(b) then
-    b = operand(what, b)
-    scalar_b = b
-  end
+  local writable_a, writable_b = is_tensor(a), is_tensor(b)       -- numbers are in a tensor that nobody else has
+  if not writable_a then a = operand(what, a) end
+  if not writable_b then b = operand(what, b) end
   local layout, dims = layout_of(what, a, b)
   local out = class.make(dims)
   C.cq_tensor_binary(op, layout, a.pointer, b.pointer, out.pointer)
   keep_times(out, a, b)
   if op >= first_without_gradient or not tape.wants(a, b) then return out end
   if op >= first_of_factors then
-    if not a.requires_grad and a ~= scalar_a then tape.hold(a) end
-    if not b.requires_grad and b ~= scalar_b then tape.hold(b) end
+    tape.hold_plain(writable_a and a, writable_b and b)
   end
   return tape.push(binary_back, out, a, b, op)
 end

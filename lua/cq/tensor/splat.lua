@@ -96,7 +96,7 @@ function Tensor:splat(amounts, options)
   engine.check(C.cq_tensor_splat(s, set_points(points, inputs, data), out.pointer), "tensor:splat")
   if tape.wants(self, amounts) or origin and tape.wants(origin, velocity) or velocity and tape.wants(velocity) then
     tape.hold_plain(self, amounts)
-    tape.hold_plain(origin or self, velocity or amounts)
+    tape.hold_plain(origin, velocity)
     return tape.push(splat_back, out, self, amounts, inputs)
   end
   return out

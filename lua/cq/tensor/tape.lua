@@ -124,8 +124,7 @@ end
 local function address(t) return tonumber(ffi.cast("intptr_t", t.pointer)) end
 
 ---@internal
----Notes for the recording that a backward pass will read the numbers of a tensor without a gradient: until the
----recording ends they cannot be changed.
+---Notes for the recording that a backward pass will read these numbers; until it ends they cannot be changed.
 ---@param t cq.Tensor
 function tape.hold(t)
   local held = current.held or {}
@@ -133,12 +132,12 @@ function tape.hold(t)
 end
 
 ---@internal
----tape.hold for those of two factors that have no gradient.
----@param a cq.Tensor
----@param b cq.Tensor
+---tape.hold for those of one or two factors that have no gradient; those with one cannot be changed anyway.
+---@param a cq.Tensor|false|nil
+---@param b? cq.Tensor|false
 function tape.hold_plain(a, b)
-  if not a.requires_grad then tape.hold(a) end
-  if not b.requires_grad then tape.hold(b) end
+  if a and not a.requires_grad then tape.hold(a) end
+  if b and not b.requires_grad then tape.hold(b) end
 end
 
 ---@internal
