@@ -275,6 +275,19 @@ describe("walls whose velocity changes", function()
     assert.is_true(ending(world, {}):equal(wanted))
   end)
 
+  it("have gone as far as the scene that they are in, also where it went on or begins anew", function()
+    local way = require("cq.rollout.wall_motion").way
+    for name, motion in pairs { constant = { velocity = { 0, 0.5 } },
+      called = { velocity = function() return { 0, 0.5 } end } } do
+      local wall = cq.Boundary.half_plane { point = { 0, 0.05 }, normal = { 0, 1 }, velocity = motion.velocity }
+      local world = block { walls = wall, at = 0.4 }
+      local first = world:rollout { steps = 6, batch = 2 }
+      local roll = world:rollout { from = first.state, scenes = { 0, 1 }, steps = 4 }
+      near(0.5 * 10 * DT, way(roll.state, 1)[1][2], 1e-12, name .. " that went on")
+      near(0.5 * 4 * DT, way(roll.state, 0)[1][2], 1e-12, name .. " that begins anew")
+    end
+  end)
+
   it("carry what they hold exactly as they move", function()
     local function motion(t) return { 0.02 * math.sin(9 * t), 0.01 * (1 - math.cos(7 * t)) } end
     local solid = cq.Boundary.obstacle { lower = { 0, 0 }, upper = { 1.5, 0.9 }, clamp = true, motion = motion }

@@ -203,6 +203,13 @@ describe("solving", function()
       state = part.state }).evaluations)
     message.warn = own
     assert.same({ "optimizer:solve: goes on in another manner: optimizer.inner.rate was 0.02 and is 0.01" }, told)
+    told = {}
+    message.warn = function(format, ...) told[#told + 1] = format:format(...) end
+    problems.solve(problem, cq.Optimizer.augmented_lagrangian { restart = false,
+      inner = cq.Optimizer.adam { rate = 0.02, relative_epsilon = true } }, { iterations = 301, state = part.state })
+    message.warn = own
+    assert.matches("inner.relative_epsilon was false and is true", told[1])
+    assert.matches("begins_anew was true and is false", told[1])
     assert(sentence(function()
       problems.solve({ start = problem.start, f = problem.f, constraints = { { name = "disc", at_most = 2 } } },
         lagrangian(), { iterations = 301, state = part.state })

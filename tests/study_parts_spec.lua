@@ -244,6 +244,23 @@ describe("a store", function()
     return store
   end
 
+  it("has in its file what ended before a heartbeat, as after a power cut", function()
+    local store = open()
+    local claimed = store:claim("here/1/1", 3, 100)
+    store:finish(claimed, "here/1/1", { state = "done", result = { loss = 1 }, value = 1 }, 101)
+    -- without the log beside it, which need not have reached the disk
+    local function of_file()
+      local copy = process.write(folder .. "/copy.sqlite", process.read(store.path))
+      local base = sqlite.open(copy, { read_only = true })
+      local count = base:has_table "trial" and base:value "SELECT count(*) FROM trial WHERE state = 'done'" or 0
+      base:close()
+      return count
+    end
+    assert.equal(0, of_file())
+    store:beat("here/1/1", 102)
+    assert.equal(1, of_file())
+  end)
+
   it("drops the result of a worker that was taken for lost", function()
     local store = open()
     local late = store:claim("here/1/1", 3, 100)

@@ -481,11 +481,13 @@ describe("a world", function()
   end)
 
   it("gives the same rollout after a tensor of its robot was written into", function()
-    local own = world {}
-    local function height(more) return own:rollout(more or { steps = 3 }).state:center("trunk"):get(2) end
+    local robot = scene.robot():at { 0.4, 0.127 }
+    local own = world { robot, gravity = { 0, -2 } }
+    local function height(body) return own:rollout({ steps = 20, robot = body }).state:center("trunk"):get(2) end
     local before = height()
-    own.robot.young:fill(2)
-    height { steps = 3, robot = own.robot:with { young = 7 } }
+    assert.is_true(height(robot:with { young = 30 }) ~= before)
+    robot.young:fill(2)
+    height(robot:with { young = 7 })
     assert.equal(before, height())
   end)
 
