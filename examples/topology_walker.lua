@@ -11,8 +11,7 @@
 -- Size: 1,600 particles, 500 x 10 steps, 650 iterations of a start. Time: 3.5 min of one core for a start.
 local cq = require "cq"
 
-local count = cq.option("starts", 4)
-local plan = cq.Plan.topology { starts = { count = count, keep = math.min(2, count), at = "binary" } }
+local plan = cq.Plan.topology { starts = cq.option("starts", 8) }
 print(plan)
 local run = cq.Experiment(require "scenes.topology_walker" {
   duration = cq.option("duration", 0.5), signals = cq.option("signals", 4),

@@ -12,6 +12,7 @@
 local is = require "cq.base.schema"
 local method = require "cq.base.method"
 local text = require "cq.base.text"
+local starts = require "cq.plan.starts"
 local tables = require "cq.base.tables"
 local variants = require "cq.experiment.variants"
 local words = require "cq.plan.words"
@@ -20,8 +21,7 @@ local words = require "cq.plan.words"
 ---@class cq.Plan
 ---@field name string
 ---@field stages cq.Plan.stage.def[]     with the defaults of the plan
----@field starts { count: integer, keep: integer, at: integer, iteration: integer? }?   a tournament: at is the
----  number of a stage
+---@field starts cq.Plan.starts?         a tournament
 local Plan = { __name = "cq.Plan" }
 Plan.__index = Plan
 
@@ -212,46 +212,6 @@ end
 
 -- ---- a plan ---------------------------------------------------------------------------------------------------------
 
----@class cq.Plan.starts.def
----@field count integer        starts, of seeds --seed (or 0), --seed + 1, ...
----@field keep? integer        how many go on
----@field at? string|table    name of the stage after which the others end, the last one as a rule; or { "binary", 40
----  }, that and one of its iterations
-
-local starts_spec = is.define("cq.Plan: starts", { count = is.integer { min = 1, max = 1000 },
-  keep = is.integer { min = 1, default = 1 }, at = is.any_of { is.string(), is.table(), optional = true } })
-
--- Checks a multi-start plan: several starts, trainings from different initial values, of which the best go on. Returns
--- { count, keep, at: number of the stage after which starts are dropped, iteration: of that stage, or nil }. Errors: an
--- early stage, since losses of coarse or soft stages do not predict the last one's; no such stage or iteration.
-local function check_starts(self, given)
-  local def = starts_spec(given)
-  local at = type(def.at) == "table" and def.at[1] or def.at or self.stages[#self.stages].name
-  local iteration = type(def.at) == "table" and def.at[2] or nil
-  if type(def.at) == "table" and (type(at) ~= "string" or #def.at ~= 2) then
-    is.fail('cq.Plan: starts.at is the name of a stage, or { name, iteration }, got %s', text.describe(def.at))
-  end
-  local number = self.number[at]
-  if not number then
-    local names = {}
-    for k, stage in ipairs(self.stages) do names[k] = stage.name end
-    is.fail("cq.Plan: starts.at: there is no stage %s%s; stages are %s", text.describe(at), type(at) == "string"
-      and text.suggestion(at, names) or "", table.concat(names, ", "))
-  end
-  local stage, last = self.stages[number], self.stages[#self.stages]
-  if iteration then
-    is.argument("cq.Plan", "starts.at[2]", is.integer { min = 1, max = math.max(1, stage.iterations) }, iteration)
-  end
-  if def.keep > def.count then
-    is.fail("cq.Plan: starts.keep must be at most starts.count, %d, got %d", def.count, def.keep)
-  end
-  if words.of(stage.level) ~= words.of(last.level) or stage.body == "soft" and last.body ~= "soft" then
-    is.fail("cq.Plan: starts.at: losses of stage %q say nothing of those of the last one: it must have the level of the last one, and a binary or extracted body where that has one",
-      stage.name)
-  end
-  return { count = def.count, keep = def.keep, at = number, iteration = iteration }
-end
-
 ---@class cq.Plan.def
 ---@field name? string                 for people
 ---@field starts? cq.Plan.starts.def   a tournament of several starts
@@ -289,7 +249,7 @@ local function new(_, fields)
     self.stages[k] = complete(self, given, def)
     self.number[self.stages[k].name] = k
   end
-  self.starts = def.starts and check_starts(self, def.starts)
+  self.starts = def.starts and starts.of(self, def.starts)
   return self
 end
 
@@ -312,30 +272,31 @@ function Plan:scaled(budget)
     end
     out.stages[k] = own
   end
-  local starts = self.starts
-  out.starts = starts and tables.merged(starts, { iteration = starts.iteration and part(starts.iteration) or false })
-  if out.starts and not out.starts.iteration then out.starts.iteration = nil end
+  out.starts = self.starts and starts.scaled(self.starts, part)
   return out
 end
 
 ---@internal
 ---The parts of a plan in the order of their execution: each stage is a part, but a stage within which starts of a
----multi-start plan are dropped is two.
----@return { stage: integer, last: integer, count: integer, cut: boolean }[]   last: iteration of the stage; count:
----  starts
+---multi-start plan are dropped has one more for each such place.
+---@return { stage: integer, last: integer, count: integer, keep: integer? }[]   last: iteration of the stage; count:
+---  starts; keep: how many of them go on after it, where others are dropped
 function Plan:parts()
-  local out, starts = {}, self.starts
-  local count = starts and starts.count or 1
+  local out, count, cuts, made = {}, 1, {}, 0
+  if self.starts then count, cuts = self.starts.count, self.starts.cuts end
+  -- The next cut, if it is in stage k.
+  local function cut_in(k)
+    local cut = cuts[made + 1]
+    return cut and cut.at == k and cut or nil
+  end
   for k, stage in ipairs(self.stages) do
-    local here = starts and starts.at == k
-    if here and starts.iteration and starts.iteration < stage.iterations then
-      out[#out + 1] = { stage = k, last = starts.iteration, count = count, cut = true }
-      count = starts.keep
-      out[#out + 1] = { stage = k, last = stage.iterations, count = count, cut = false }
-    else
-      out[#out + 1] = { stage = k, last = stage.iterations, count = count, cut = here or false }
-      if here then count = starts.keep end
-    end
+    local last
+    repeat
+      local cut = cut_in(k)
+      last = math.min(cut and cut.iteration or stage.iterations, stage.iterations)
+      out[#out + 1] = { stage = k, last = last, count = count, keep = cut and cut.keep }
+      if cut then count, made = cut.keep, made + 1 end
+    until last == stage.iterations and not cut_in(k)
   end
   return out
 end
@@ -359,7 +320,8 @@ method.guard(Plan, "plan")
 
 ---@class cq.Plan.topology.def
 ---@field name? string                 for people
----@field starts? cq.Plan.starts.def   4, of which 2 go on after the stage "binary", unless given
+---@field starts? integer|cq.Plan.starts.def   a number, 8 unless given: half of them go on after the stage "coarse
+---  binary", a quarter after "binary"
 ---@field coarsen? integer             of the first three stages; 1: they have the level of the others
 ---@field optimizer? cq.Optimizer      of all stages; Adam unless given, which knows no constraints. For these:
 ---  cq.Optimizer.augmented_lagrangian { inner = ... } around cq.Optimizer.adam { rate = 0.01, epsilon = 1e-4,

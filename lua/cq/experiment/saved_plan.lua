@@ -56,12 +56,17 @@ local kept = { "number", "seed", "stage", "made", "before", "over", "ended", "dr
   "first", "substeps" }
 
 -- The reduction of starts in a multi-start plan as text, to see whether it changed: how many starts go on, and after
--- which stage and iteration.
+-- which stages and iterations.
 local function tournament_of(plan)
   local starts = plan.starts
   if not starts or starts.count == 1 then return "none" end
-  return ("%d of %d after %s%s"):format(starts.keep, starts.count, plan.stages[starts.at].name,
-    starts.iteration and (", iteration %d"):format(starts.iteration) or "")
+  local list, count = {}, starts.count
+  for k, cut in ipairs(starts.cuts) do
+    list[k] = ("%d of %d after %s%s"):format(cut.keep, count, plan.stages[cut.at].name,
+      cut.iteration and (", iteration %d"):format(cut.iteration) or "")
+    count = cut.keep
+  end
+  return table.concat(list, ", ")
 end
 
 ---The seed of the first start of a multi-start plan: --seed, the design's or 0; each further start has the next seed.
@@ -154,7 +159,7 @@ local function check_tournament(plan, state, starts, where)
     is_over = is_over or start.dropped
     for _, part in ipairs(plan:parts()) do
       local beyond = start.stage > part.stage or start.stage == part.stage and start.made > part.last
-      are_beyond = are_beyond or part.cut and beyond
+      are_beyond = are_beyond or part.keep and beyond
     end
   end
   local changed = state.tournament and state.tournament ~= now

@@ -298,14 +298,14 @@ function ranked(self)
   return alive
 end
 
--- Reduces the number of starts of a multi-start plan: drops all but the first starts.keep of ranked(self), prints the
--- order, and saves.
-local function cut(self)
+-- Reduces the number of starts of a multi-start plan: drops all but the first `keep` of ranked(self), prints the order,
+-- and saves.
+local function cut(self, keep)
   local alive, list, names = ranked(self), {}, {}
-  if #alive <= self.plan.starts.keep then return end
+  if #alive <= keep then return end
   for k, start in ipairs(alive) do
     list[k] = ("%d: %.4g"):format(start.number, compared(start))
-    if k <= self.plan.starts.keep then
+    if k <= keep then
       names[k] = tostring(start.number)
     else
       start.dropped, start.params, start.solver, start.best.params, start.history = true, nil, nil, nil, {}
@@ -369,7 +369,7 @@ function Training:go()
       end
     end
     if are_at_end(self, part) then
-      if part.cut then cut(self) end
+      if part.keep then cut(self, part.keep) end
       local following = self.parts[k + 1]
       if not (following and following.stage == part.stage) then keep_stage(self, part.stage) end
     end

@@ -9,6 +9,7 @@ local load = require "cq.load"
 local saved_plan = require "cq.experiment.saved_plan"
 local Run = require "cq.run"
 local Solution = require "cq.optimizer.solution"
+local starts = require "cq.plan.starts"
 local warm = require "cq.experiment.warm"
 local T = require "cq.tensor"
 
@@ -35,9 +36,9 @@ end
 -- The starts of a multi-start plan for the result under cqlua check: all with one loss, since only the first was
 -- simulated; nil for a single start.
 local function starts_of(run, plan, loss)
-  local starts, out, seed = plan.starts or { count = 1, keep = 1 }, {}, saved_plan.first_seed(run)
-  for k = 1, starts.count do
-    out[k] = { number = k, seed = seed + k - 1, best = { loss = loss }, dropped = k > starts.keep }
+  local out, seed, kept = {}, saved_plan.first_seed(run), starts.kept(plan.starts)
+  for k = 1, plan.starts and plan.starts.count or 1 do
+    out[k] = { number = k, seed = seed + k - 1, best = { loss = loss }, dropped = k > kept }
   end
   return saved_plan.rows(out)
 end

@@ -2,10 +2,17 @@
 local is = require "cq.base.schema"
 
 local spec = is.define("cq.Plan.topology", { name = is.string { default = "topology" },
-  starts = is.table { optional = true }, coarsen = is.integer { min = 1, max = 8, default = 2 },
+  starts = is.any_of { is.integer { min = 1, max = 1000 }, is.table(), default = 8 }, coarsen = is.integer { min = 1, max = 8, default = 2 },
   optimizer = is.instance { "cq.Optimizer", optional = true },
   passive_weight = is.number { min = 0, default = 1 }, feedback = is.integer { min = 0, default = 0 },
   variants = is.any { optional = true }, reduce = is.any { optional = true } })
+
+-- The starts of a plan by their number: half of them go on after the bodies of coarse cells are binary, and a quarter
+-- after those of all particles are.
+local function halved(count)
+  local half, quarter = math.ceil(count / 2), math.ceil(count / 4)
+  return { count = count, { keep = half, at = "coarse binary" }, { keep = quarter, at = "binary" } }
+end
 
 ---cq.Plan.topology: a plan of coarse, soft, binary and pulse stages.
 ---@param fields? cq.Plan.topology.def
@@ -21,7 +28,7 @@ return function(fields)
   local stages = {
     name = def.name,
     optimizer = def.optimizer or require("cq.optimizer").adam { rate = 0.01, epsilon = 1e-4, relative_epsilon = true },
-    starts = def.starts or { count = 4, keep = 2, at = "binary" }, options = { gradient_decay = "auto" },
+    starts = type(def.starts) == "number" and halved(def.starts) or def.starts, options = { gradient_decay = "auto" },
     { name = "coarse gait", iterations = 60, level = level, train = { "design.layout", "design.pulses" } },
     { name = "coarse soft", iterations = 150, level = level, options = growing },
     { name = "coarse binary", iterations = 100, level = level, body = "binary", options = careful },

@@ -35,6 +35,19 @@ function words.of_reduce(reduce)
   return type(reduce) == "table" and "mean of the worst " .. text.number(reduce.cvar) or reduce
 end
 
+---How the starts of a plan become fewer, as text: "4 go on after coarse binary, 2 after binary".
+---@param plan cq.Plan      with starts
+---@return string
+function words.of_cuts(plan)
+  local list = {}
+  for k, cut in ipairs(plan.starts.cuts) do
+    local goes_on = k > 1 and "" or cut.keep == 1 and " goes on" or " go on"
+    list[k] = ("%d%s after %s%s"):format(cut.keep, goes_on, cut.iteration and ("iteration %d of "):format(cut.iteration)
+      or "", plan.stages[cut.at].name)
+  end
+  return table.concat(list, ", ")
+end
+
 -- ---- the record -----------------------------------------------------------------------------------------------------
 
 ---A stage as texts by the names of its fields, to compare with the present plan when a run is resumed.
@@ -157,12 +170,8 @@ function words.sentences(plan)
     sum, has_design = sum + stage.iterations, has_design or stage.body ~= "soft"
   end
   local head = ("Plan %s: %s"):format(plan.name, text.count(sum, "iteration"))
-  local starts = plan.starts
-  if starts and starts.count > 1 then
-    head = ("%s; %d starts, %d %s after %s%s"):format(head, starts.count, starts.keep,
-      starts.keep == 1 and "goes on" or "go on", starts.iteration and ("iteration %d of "):format(starts.iteration)
-        or "",
-      plan.stages[starts.at].name)
+  if plan.starts and plan.starts.count > 1 then
+    head = ("%s; %d starts, %s"):format(head, plan.starts.count, words.of_cuts(plan))
   end
   lines[1] = head .. "."
   for k, stage in ipairs(plan.stages) do lines[k + 1] = stage_words(k, stage, has_design) end
