@@ -11,13 +11,20 @@ local adam, block, whole_plan = plans.adam, plans.block, plans.whole
 describe("cq.Plan", function()
   it("reads like a methods section", function()
     local words = tostring(cq.Plan.topology {})
-    mistake.says(words, "Plan topology: 650 iterations; 4 starts, 2 go on after binary.")
+    mistake.says(words, "Plan topology: 650 iterations; 8 starts, 4 go on after coarse binary, 2 after binary.")
     mistake.says(words, "1. coarse gait: cells and steps twice as large, soft body, design.layout, design.pulses "
       .. "trained by Adam, relative epsilon 0.0001, rate 0.01, gradient decay auto, 60 iterations.")
     mistake.says(words, "2. coarse soft: cells and steps twice as large, soft body, all but a feedback trained by Adam, "
       .. "relative epsilon 0.0001, rate 0.01, gradient decay auto, passive weight 1, 150 iterations.")
     mistake.says(words, "6. pulses: extracted body, design.pulses trained by Adam, relative epsilon 0.0001, "
       .. "rate 0.03 to 0.003 (linear), clip median, gradient decay auto, 200 iterations.")
+    for starts, said in pairs { "", "; 2 starts, 1 goes on after coarse binary, 1 after binary",
+      "; 3 starts, 2 go on after coarse binary, 1 after binary",
+      [9] = "; 9 starts, 5 go on after coarse binary, 3 after binary" } do
+      mistake.says(tostring(cq.Plan.topology { starts = starts }), "Plan topology: 650 iterations" .. said .. ".\n")
+    end
+    mistake.says(tostring(cq.Plan.topology { starts = { count = 4, keep = 2, at = { "binary", 9 } } }),
+      "; 4 starts, 2 go on after iteration 9 of binary.\n")
     words = tostring(cq.Plan.topology { feedback = 9, reduce = "worst",
       variants = { {}, { change = { substeps = 2 } } } })
     mistake.says(words, "pulses trained by Adam, relative epsilon 0.0001, rate 0.03 to 0.003 (linear), clip median, "
@@ -103,13 +110,29 @@ describe("cq.Plan", function()
     for _, at in ipairs { {}, { "gait", 1, 2 }, { 1 } } do
       says(function() cq.Plan { starts = { count = 2, at = at }, gait } end, "starts.at is the name of a stage, or { name,")
     end
+    says(function() cq.Plan.topology { starts = 0 } end,
+      "starts must be a whole number at least 1 and at most 1000, or a table, got 0")
+    for said, starts in pairs {
+      ["keep must be at most that of the cut before, 2, got 3"] = { { keep = 2, at = "gait" }, { keep = 3, at = "end" } },
+      ["cut 2, after stage \"gait\", is not behind cut 1"] = { { keep = 2, at = { "gait", 3 } },
+        { keep = 2, at = { "gait", 3 } } },
+      ["cut 2, after stage \"gait\", is not"] = { { keep = 2, at = "end" }, { keep = 1, at = "gait" } },
+      ["starts.at[2] must be a whole number at least 1 and at most 5"] = { { keep = 2, at = { "gait", 6 } } },
+      ["a list of cuts, or keep and at, not both"] = { keep = 2, { keep = 2, at = "gait" } },
+      ["unknown field att (did you mean at?)"] = { { keep = 2, att = "gait" } },
+      ["at is missing"] = { { keep = 2 } }, ["entry 1 must be a table, got 4"] = { 4 },
+    } do
+      starts.count = 4
+      local stages = { { name = "gait", iterations = 5 }, { name = "end", iterations = 5 } }
+      says(function() cq.Plan { starts = starts, unpack(stages) } end, said)
+    end
     says(function() cq.Plan { { name = "a", iterations = 1e300 } } end, "at most 2147483647")
     says(function() cq.Plan { starts = { count = 2, keep = 3 }, gait } end,
       "keep must be at most starts.count, 2, got 3")
     says(function() cq.Plan { starts = { count = 2, at = "a" }, { name = "a", iterations = 1, level = { coarsen = 2 } },
-      gait } end, 'losses of stage "a" say nothing of those of the last one')
+      gait } end, 'losses of stage "a" say little of those of the last one')
     says(function() cq.Plan { starts = { count = 2, at = "a" }, { name = "a", iterations = 1 },
-      { name = "b", iterations = 1, body = "binary" } } end, 'losses of stage "a" say nothing')
+      { name = "b", iterations = 1, body = "binary" } } end, 'losses of stage "a" say little')
   end)
 end)
 
@@ -194,7 +217,7 @@ describe("run:optimize with a plan", function()
       return def
     end
     local function plan(optimizer)
-      return cq.Plan.topology { starts = { count = 1 }, optimizer = optimizer }:scaled(0.05)
+      return cq.Plan.topology { starts = 1, optimizer = optimizer }:scaled(0.05)
     end
     fails("augmented_lagrangian { inner = ... }, or take cq.Optimizer.nlopt or cq.Optimizer.ipopt, as optimizer of the "
       .. "stage, of cq.Plan or of cq.Plan.topology", function() optimize(cq.Experiment(bound), plan(), "none") end)
@@ -312,6 +335,21 @@ describe("run:optimize with a plan", function()
     says(function() run:optimize {} end, "give either plan or iterations")
     says(function() run:optimize { plan = whole_plan(), body = "soft" } end, "body is of a stage of the plan")
     says(function() cq.Experiment(function() return 3 end) end, "must give a table of fields", "got 3 for coarsen 1")
+  end)
+
+  it("has all places where starts are dropped, also in a share of its iterations", function()
+    local plan = cq.Plan { starts = { count = 8, { keep = 6, at = { "a", 3 } }, { keep = 4, at = { "a", 5 } },
+      { keep = 2, at = "a" } }, { name = "a", iterations = 10 }, { name = "b", iterations = 5 } }
+    -- the stage, its last iteration, the number of starts, and how many go on, of each part
+    local function parts(of)
+      local out = {}
+      for k, part in ipairs(of:parts()) do out[k] = { part.stage, part.last, part.count, part.keep } end
+      return out
+    end
+    assert.same({ { 1, 3, 8, 6 }, { 1, 5, 6, 4 }, { 1, 10, 4, 2 }, { 2, 5, 2 } }, parts(plan))
+    assert.equal(8 * 3 + 6 * 2 + 4 * 5 + 2 * 5, plan:iterations())
+    assert.same({ { 1, 1, 8, 6 }, { 1, 1, 6, 4 }, { 1, 1, 4, 2 }, { 2, 1, 2 } }, parts(plan:scaled(0.1)))
+    assert.same({ { 1, 10, 1 }, { 2, 5, 1 } }, parts(cq.Plan { plan.stages[1], plan.stages[2] }))
   end)
 
   it("makes a share of the iterations by --budget", function()

@@ -6,6 +6,7 @@ local plans = require "tests.plans"
 local scratch = require "tests.scratch"
 local source = require "tests.source"
 local host = require "cq.host"
+local tables = require "cq.base.tables"
 local adam, bits, block, files_of, whole_plan = plans.adam, plans.bits, plans.block, plans.files_of, plans.whole
 
 describe("run:optimize with a plan", function()
@@ -315,5 +316,38 @@ describe("run:optimize with a plan", function()
     fixed.robot = fixed.world.robot:with { actuation_weight = cq.ones { 100, 2 } }
     says(function() optimize(cq.Experiment(fixed), cq.Plan { optimizer = adam(), starts = { count = 2 },
       { name = "a", iterations = 1 } }, "b") end, "several starts need an experiment that is made by a function")
+  end)
+
+  it("drops starts at several places", function()
+    local cuts = { { keep = 4, at = "coarse" }, { keep = 2, at = { "binary", 2 } }, { keep = 1, at = "binary" } }
+    local function plan() return whole_plan { starts = tables.merged({ count = 5 }, cuts) } end
+    local whole = experiment()
+    local result, alive = optimize(whole, plan(), "halved"), { 1, 2, 3, 4, 5 }
+    local rows, seen = cq.Run.read_history(folder .. "/halved"), {}
+    for at, cut in ipairs(cuts) do
+      local name, last, least, trained = type(cut.at) == "table" and cut.at[1] or cut.at, ({ 3, 2, 3 })[at], {}, {}
+      for _, row in ipairs(rows) do
+        if row.stage == name and row.stage_iteration <= last then
+          least[row.start] = math.min(least[row.start] or math.huge, row.loss)
+          if row.stage_iteration == last then trained[#trained + 1] = row.start end
+        end
+      end
+      assert.same(alive, trained, name)
+      table.sort(alive, function(a, b) return least[a] < least[b] end)
+      for k = #alive, cut.keep + 1, -1 do alive[k] = nil end
+      table.sort(alive)
+      seen[#seen + 1] = #alive
+    end
+    assert.same({ 4, 2, 1 }, seen)
+    assert.equal(5 * 3 + 4 * 2 + 4 * 2 + 2 + 3, result.iterations)
+    for k, row in ipairs(result.starts) do assert.equal(k == alive[1], row.kept) end
+    for _, at in ipairs { 14, 15, 16, 23, 31, 32, 33, 34 } do
+      local parts, found = in_parts("halved" .. at, plan, at)
+      assert.same({ whole.best.loss, bits(whole.best.params) }, { parts.best.loss, bits(parts.best.params) }, at)
+      assert.same({ result.iterations, result.starts }, { found.iterations, found.starts }, at)
+    end
+    says(function() optimize(experiment(), whole_plan { starts = { count = 5, cuts[1], cuts[3] } }, "halved16",
+      { resume = true }) end, "the starts that go on were 4 of 5 after coarse, 2 of 4 after binary, iteration 2, 1 of 2 "
+      .. "after binary, and are 4 of 5 after coarse, 1 of 4 after binary; that is over")
   end)
 end)

@@ -28,7 +28,7 @@ end
 local function train(length, time, mass)
   local run, losses = cq.Experiment(block(length, time, mass)), {}
   run:optimize {
-    plan = cq.Plan.topology { coarsen = 1, starts = { count = 1 } }:scaled(0.05), folder = scratch.open(),
+    plan = cq.Plan.topology { coarsen = 1, starts = 1 }:scaled(0.05), folder = scratch.open(),
     on_iteration = function(iteration, loss) losses[iteration] = loss / length end,
   }
   return losses, run.best.params.design

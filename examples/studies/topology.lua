@@ -21,7 +21,7 @@ return cq.Study {
   name = "topology", repeats = cq.option("repeats", 3), minimize = "loss", grid = { case = names },
   run = function(point)
     local run = cq.Experiment(walker(cases[point.case]))
-    run:optimize { plan = cq.Plan.topology { starts = { count = 1 } } }
+    run:optimize { plan = cq.Plan.topology { starts = 1 } }
     return { loss = run.best.loss }
   end,
 }

@@ -320,8 +320,8 @@ method.guard(Plan, "plan")
 
 ---@class cq.Plan.topology.def
 ---@field name? string                 for people
----@field starts? integer|cq.Plan.starts.def   a number, 8 unless given: half of them go on after the stage "coarse
----  binary", a quarter after "binary"
+---@field starts? integer|cq.Plan.starts.def   a number: half of them go on after the stage "coarse binary", a
+---  quarter after "binary"
 ---@field coarsen? integer             of the first three stages; 1: they have the level of the others
 ---@field optimizer? cq.Optimizer      of all stages; Adam unless given, which knows no constraints. For these:
 ---  cq.Optimizer.augmented_lagrangian { inner = ... } around cq.Optimizer.adam { rate = 0.01, epsilon = 1e-4,

@@ -5,5 +5,5 @@ local cq = require "cq"
 local is = require "cq.base.schema"
 
 local own = cq.Plan
-cq.Plan = setmetatable({}, { __index = own, __call = function() return own.topology { starts = { count = 1 } } end })
+cq.Plan = setmetatable({}, { __index = own, __call = function() return own.topology { starts = 1 } end })
 dofile(("examples/topology_%s.lua"):format(cq.option("example", "climber", is.one_of { "climber", "rotator" })))

@@ -101,7 +101,7 @@ for name in pairs(bodies) do names[#names + 1] = name end
 table.sort(names)
 
 local run = cq.Experiment(bodies[cq.option("body", "jumper", is.one_of(names))])
-run:optimize { plan = cq.Plan.topology { starts = { count = 1 } } }
+run:optimize { plan = cq.Plan.topology { starts = 1 } }
 local shape = run.best.params.design.sign:shape()
 local passive = run:evaluate { params = { design = { sign = cq.zeros(shape), magnitude = cq.full(shape, -1) } } }
 run:figures "page.png"

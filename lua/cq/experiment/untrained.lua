@@ -26,11 +26,11 @@ local function solution_of(run, optimizer, best)
     evaluations = best.iteration, state = function() return {} end }, point.feasible and "iterations" or "infeasible")
 end
 
--- The table that run:optimize would return, from run.best and without training. starts: as saved_plan.rows.
-local function result_of(run, plan, starts)
+-- The table that run:optimize would return, from run.best and without training. rows: as saved_plan.rows.
+local function result_of(run, plan, rows)
   local best, last = run.best, plan.stages[#plan.stages]
   return { loss = best.loss, best = best.loss, iterations = best.iteration,
-    solution = solution_of(run, last.optimizer or run.base_optimizer, best), starts = starts }
+    solution = solution_of(run, last.optimizer or run.base_optimizer, best), starts = rows }
 end
 
 -- The starts of a multi-start plan for the result under cqlua check: all with one loss, since only the first was

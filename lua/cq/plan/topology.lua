@@ -2,7 +2,8 @@
 local is = require "cq.base.schema"
 
 local spec = is.define("cq.Plan.topology", { name = is.string { default = "topology" },
-  starts = is.any_of { is.integer { min = 1, max = 1000 }, is.table(), default = 8 }, coarsen = is.integer { min = 1, max = 8, default = 2 },
+  starts = is.any_of { is.integer { min = 1, max = 1000 }, is.table(), default = 8 },
+  coarsen = is.integer { min = 1, max = 8, default = 2 },
   optimizer = is.instance { "cq.Optimizer", optional = true },
   passive_weight = is.number { min = 0, default = 1 }, feedback = is.integer { min = 0, default = 0 },
   variants = is.any { optional = true }, reduce = is.any { optional = true } })
