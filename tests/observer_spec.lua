@@ -194,6 +194,10 @@ describe("readouts of a state", function()
     local s = scene.world(scene.robot()):rollout { steps = 1 }.state
     says(sentence(function() s:center(3) end),
       "takes a group name, a group, a robot, a list of names, or a list of particle numbers, got 3")
+    for _, list in ipairs { { 1, "foot" }, { "foot", 1 } } do
+      says(sentence(function() s:center(list) end), "put numbers and names of one row into a list of their own")
+    end
+    assert.is_true(s:center({ { 1, "foot" } }):equal(s:center { { "foot", 1 } }))
     says(sentence(function() s:center { 33 } end), "particles are whole numbers from 1 to 32, got 33")
     says(sentence(function() s:gather("foot", "speeds") end), "field must be one of")
     says(sentence(function() s:center("foot", { weight = "area" }) end), "weight must be one of")

@@ -3,6 +3,7 @@
 local cq = require "cq"
 local host = require "cq.host"
 local pixels = require "tests.pixels"
+local refuses = require("tests.sentence").refuses
 local process = require "tests.process"
 local message = require "cq.base.message"
 local Picture = require "cq.picture"
@@ -228,6 +229,10 @@ describe("the colours of a film", function()
     local sample = shape:rotate(0.2):sample { spacing = 0.025 }
     assert.equal(0x8c14a0, sample.colour[sample.groups.leg[1]])
     local run = experiment(shape)
+    for path, why in pairs { ["/none/still.png"] = "there is no folder ", ["/drawn.png/a.png"] = "" } do
+      refuses(function() run.world:render(folder .. path, { duration = 1e9 }) end,
+        ("world:render: cannot write '%s%s': %s"):format(folder, path, why))
+    end
     run:render(folder .. "/still.png", { width = 320 })
     local picture = image.read(folder .. "/still.png", "test")
     local green, purple = 0, 0

@@ -264,7 +264,7 @@ describe("a tape within a tape", function()
   it("holds for a gradient taken inside an objective", function()
     local p = T.param { 1, 2 }
     local loss, grad = T.value_and_grad(function(q)
-      local _, inner = T.value_and_grad(function(r) return (r * r * r):sum() end)(q)
+      local _, inner = T.value_and_grad(function(r) return (r * r * r):sum() end)(q:detach())
       assert.same({ 3, 12 }, inner:totable())
       return (q * inner):sum()                   -- inner is plain data here
     end)(p)

@@ -2,6 +2,7 @@
 -- against their adjoint identity.
 local T = require "cq.tensor"
 local differences = require "tests.differences"
+local says = require("tests.sentence").refuses
 local spread = require "tests.spread"
 
 local function check(name, f, inputs, tolerance)
@@ -228,5 +229,49 @@ describe("subgradient", function()
   end)
   it("of the side not selected is 0, not nan", function()
     assert.same({ 0, 0.25 }, gradient(function(x) return T.where(x:greater(0), x:sqrt(), 0) end, { -1, 4 }))
+  end)
+end)
+
+describe("a gradient within another one", function()
+  local a, b = T.param { 2 }, T.param { 3 }
+  -- The value and gradient by a of p times what `inner` returns for p.
+  local function around(inner)
+    local value, g = T.value_and_grad(function(p) return (p * inner(p)):sum() end)(a)
+    return { value, g:item() }
+  end
+  local function gradient_of(f, at) return (T.grad(f)(at)) end
+
+  it("is a constant where it reads nothing of that one", function()
+    assert.same({ 12, 6 }, around(function() return gradient_of(function(q) return (q * q):sum() end, b) end))
+    assert.same({ 24, 12 }, around(function(p)
+      return gradient_of(function(q) return (q * q * q):sum() end, p:detach())
+    end))
+    assert.same({ 36, 18 }, around(function(p)
+      local held = p:detach()
+      return (T.value_and_grad(function(q) return (q * q * held):sum() end)(b))
+    end))
+  end)
+
+  it("is refused where it would have a gradient", function()
+    for _, inner in ipairs {
+      function(p) return gradient_of(function(q) return (q * q * q):sum() end, p) end,
+      function(p) return gradient_of(function(q) return (q * q * q):sum() end, p * 2) end,
+      function(p) return gradient_of(function(q) return (q * q * p):sum() end, b) end,
+      function(p)
+        local twice = p * 2
+        return (T.value_and_grad(function(q) return (q * twice):sum() end)(b))
+      end,
+      function(p) return T.values_and_grads(function(q) return { c = (q * p):sum() } end)(b).c end,
+    } do
+      says(function() around(inner) end, "second derivatives are not computed; where a constant is meant, detach")
+      assert.is_nil(a.grad)
+    end
+    assert.same({ 4, 4 }, around(function(p) return p end))
+  end)
+
+  it("adds nothing to that one where nothing is recorded", function()
+    assert.same({ 36, 18 }, around(function(p)
+      return T.tape.pause(function() return (T.value_and_grad(function(q) return (q * q * p):sum() end)(b)) end)
+    end))
   end)
 end)

@@ -109,7 +109,8 @@ plan.of_stage = of_stage
 ---@field variants? cq.Experiment.variants|false   as cq.Experiment has them, which are taken unless given; false: none
 ---@field reduce? "mean"|"worst"|cq.Experiment.reduce.def   of the losses of variants
 ---@field initial? "best"|"last"   values of the stage before that it begins with; the best unless given
----@field stop? cq.Plan.stop.def|fun(history: table[]): boolean   when it ends before its iterations are made
+---@field stop? cq.Plan.stop.def|fun(history: table[]): boolean   when it ends before its iterations are made; a row has
+---  iteration, loss, numbers by their names, and another_problem where earlier losses are those of another problem
 ---@field recover? cq.Plan.recover.def|false   what is done where a simulation fails; false: that is an error
 ---@field on_end? fun(run: cq.Experiment)   called when the stage is made
 

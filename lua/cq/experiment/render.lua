@@ -1,10 +1,12 @@
 -- render: a rollout once more, drawn as it goes on: a film, its last state, or several moments of it in one picture.
+local atomic_file = require "cq.base.atomic_file"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local changed = require "cq.experiment.changed"
 local message = require "cq.base.message"
 local option = require "cq.option"
+local place = require "cq.base.place"
 local rollouts = require "cq.rollout"
 local wall_motion = require "cq.rollout.wall_motion"
 local parts = require "cq.picture.parts"
@@ -441,6 +443,8 @@ end
 
 -- Writes a rollout's last state, or several moments of it, as a picture; returns the path.
 local function still(path, options, simulate)
+  local problem = not place.is_left_out() and atomic_file.problem(path)       -- told before the simulation
+  if problem then is.fail("%s: cannot write '%s': %s", options.what, path, problem) end
   render.picture(options, simulate):write(path)
   return path
 end

@@ -184,8 +184,16 @@ local function row(world, which, what)
 end
 
 -- A list of rows of particle numbers from 0, one for each group: a list of numbers is one row, a list of names or
--- groups a row for each. Also returns whether the user's value stands for a single row.
+-- groups a row for each. Also returns whether the user's value stands for a single row. Errors: a list of both.
 local function rows_of(world, which, what)
+  local has_number, has_other = false, false
+  for _, entry in ipairs(type(which) == "table" and not getmetatable(which) and which or {}) do
+    if type(entry) == "number" then has_number = true else has_other = true end
+  end
+  if has_number and has_other then
+    is.fail("%s: a list of particle numbers is one row, and a list of names a row for each; put numbers and names of one row into a list of their own, as { { \"tip\", 1 } }",
+      what)
+  end
   if type(which) == "table" and not getmetatable(which) and #which > 0 and type(which[1]) ~= "number" then
     local rows = {}
     for k, entry in ipairs(which) do rows[k] = row(world, entry, what) end

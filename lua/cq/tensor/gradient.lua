@@ -171,10 +171,37 @@ end
 
 local locked = class.locked
 
+-- What a gradient around this one is computed by, put aside: the adjoints of its parameters, which are false until it is
+-- put back. nil where there is none around.
+local function set_aside()
+  if not tape.is_open() then return nil end
+  local adjoints = {}
+  for t in pairs(locked) do adjoints[t], t.adjoint = t.adjoint, false end
+  return adjoints
+end
+
+-- Puts back what set_aside has put aside. Returns whether the gradient by `list` has been carried to any of it, or to
+-- another result of the computation around, or is itself by some of these.
+local function put_back(adjoints, list)
+  local is_reached, own = false, {}
+  for _, leaf in ipairs(list) do own[leaf.tensor] = true end
+  for t, adjoint in pairs(adjoints) do
+    is_reached = is_reached or own[t] or t.adjoint ~= false
+    t.adjoint = adjoint
+  end
+  tape.each_result(function(t)
+    is_reached = is_reached or own[t] or t.adjoint ~= false
+    t.adjoint = false
+  end)
+  return is_reached
+end
+
 -- Calls f(...) with the tensors of the leaves in `list` made to want gradients, locked (class.locked) and without
--- adjoints, and restores all three afterwards, also after an error. Returns the results of f.
+-- adjoints, and restores all three afterwards, also after an error. Returns the results of f. Errors: while a gradient
+-- around this one is recorded, f reads what that one is computed by, or `list` has it: the result would be a constant
+-- to it.
 local function isolated(list, f, ...)
-  local before = {}
+  local around, before = set_aside(), {}
   for i, leaf in ipairs(list) do
     local t = leaf.tensor
     before[i] = { adjoint = t.adjoint, requires_grad = t.requires_grad, locked = locked[t] }
@@ -186,7 +213,11 @@ local function isolated(list, f, ...)
       local t = leaf.tensor
       t.adjoint, t.requires_grad, locked[t] = before[i].adjoint, before[i].requires_grad, before[i].locked
     end
+    local is_reached = around and put_back(around, list)
     if not ok then error((...), 0) end
+    if is_reached and tape.recording() then
+      fail("a gradient that is computed within the function of another one would be a constant to it, and reads what that one is by: second derivatives are not computed; where a constant is meant, detach what it reads, as p:detach()")
+    end
     return ...
   end
   return restore(pcall(tape.whole, f, ...))

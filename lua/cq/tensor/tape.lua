@@ -151,6 +151,24 @@ function tape.holds(t)
 end
 
 ---@internal
+---Calls f with each result of the recordings that have not ended.
+---@param f fun(t: cq.Tensor)
+function tape.each_result(f)
+  for _, on in ipairs(open) do
+    for n = 1, on.count do
+      local node = on[n]
+      if node.out then f(node.out) end
+      for _, out in ipairs(node.outputs or {}) do f(out) end
+    end
+  end
+end
+
+---@internal
+---Is there a recording that has not ended, though it may pause?
+---@return boolean
+function tape.is_open() return #open > 0 end
+
+---@internal
 ---Records an operation of the library, with a node { back, out, a, b, extra }; returns `out`. back(node, gradient) adds
 ---to the adjoints of the tensors of the node; it is a plain function and no closure, because LuaJIT does not compile
 ---the making of closures.
