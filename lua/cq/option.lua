@@ -68,6 +68,8 @@ option.of_trainings = { "budget", "from", "keep", "render", "resume" }
 
 ---@type table<string, string|true>          as typed, by name
 local given = {}
+---@type table<string, string|true>          options of the program, as typed
+local given_to_program = {}
 ---@type table<string, { default: any, is_known: boolean? }>     asked for by the script, by name
 local asked = {}
 ---@type table<string, { default: any, is_known: boolean? }>     options of the program that the script asked for
@@ -189,7 +191,7 @@ function option.set_program(name, typed)
     if declared.name == name then
       local value, problem = option.read(name, typed, declared.kind)
       if problem then return problem end
-      option.program[name] = value
+      option.program[name], given_to_program[name] = value, typed
       return nil
     end
   end
@@ -278,6 +280,17 @@ function option.words(options)
       or ("--%s=%s"):format(name, type(value) == "number" and text.exact(value) or tostring(value))
   end
   table.sort(out)
+  return out
+end
+
+---@internal
+---Options that were typed for the program and by which a script computes, as words of a command line.
+---@return string[]
+function option.typed_for_program()
+  local out = {}
+  for _, name in ipairs { "device", "precision", "seed", "simd", "threads" } do
+    if given_to_program[name] then out[#out + 1] = ("--%s=%s"):format(name, given_to_program[name]) end
+  end
   return out
 end
 

@@ -174,6 +174,8 @@ local begun, finished = {}, {}
 local gone_on = false              -- this process has gone on with an earlier run
 ---@type cq.Run?                   that was closed last
 local last
+---@type cq.Run[]                  that are open, in the order in which they were opened
+local opened = {}
 
 ---@internal
 ---The run that was closed last.
@@ -276,6 +278,9 @@ function Run.open(def)
   if not folder then folder, name = taken.next(place.default_folder(), name, def.resume) end
   taken.check(folder, def.resume)
   refuse_interrupted(folder)
+  for k = #opened, 1, -1 do
+    if opened[k].folder == folder then opened[k]:finish() end
+  end
   local out = option.program.out
   if out and folder ~= out and folder:sub(1, #out + 1) ~= out .. "/" then
     message.warn("--out %s is not used: the script writes to the folder %s, which it names", out, folder)
@@ -306,7 +311,7 @@ function Run.open(def)
   end
   describe(self)
   self.progress = Progress.new(self.iterations, self.done)
-  place.open = self
+  opened[#opened + 1], place.open = self, self
   taken.add(folder, name)
   -- a slip in an option is told before the work, and not after
   for _, sentence in ipairs(option.unused(true)) do message.warn("%s", sentence) end
@@ -402,7 +407,7 @@ local function ready(self, what)
 end
 
 -- Appends a row to the history; sets self.done to its iteration. what: the calling method, for errors. Errors: of
--- ready; iteration or loss that is no number; an iteration up to resumed_at.
+-- ready; an iteration that is no whole number, or up to resumed_at; a loss that is no number.
 local function append(self, row, what)
   ready(self, what)
   for _, name in ipairs { "iteration", "loss" } do
@@ -410,6 +415,9 @@ local function append(self, row, what)
     if value ~= nil and type(value) ~= "number" then
       schema.fail("%s: %s must be a number, got %s", what, name, text.describe(value))
     end
+  end
+  if row.iteration % 1 ~= 0 or row.iteration < 0 then            -- also nan and inf
+    schema.fail("%s: iteration must be a whole number at least 0, got %s", what, text.describe(row.iteration))
   end
   if self.resumed_at and row.iteration <= self.resumed_at then
     schema.fail("%s: iteration %s is recorded already, this run goes on after iteration %d; count from run.done + 1",
@@ -522,7 +530,10 @@ local function close_run(self, status, problem)
   end
   self.closed = true
   if leaves_nothing() and not self.follows then folders.remove_scratch(self.folder) end
-  if place.open == self then place.open = nil end
+  for k, run in ipairs(opened) do
+    if run == self then table.remove(opened, k) break end
+  end
+  place.open = opened[#opened]
   finished[self.folder] = true
   if status == "failed" then tell_failure(self) end
   if why then error(why, 0) end
@@ -542,15 +553,19 @@ function Run:finish(params, optimizer)
 end
 
 ---@internal
----Closes the run that is still open when the script ends; the program calls it.
+---Closes the runs that are still open when the script ends; the program calls it. If one of them cannot be, as on a full
+---disk, the others are all the same, and its error is raised at the end.
 ---@param problem? string        the error that ended the script
 function Run.close_open(problem)
-  local open = place.open
-  if open and problem then
-    close_run(open, open:interrupted() and "interrupted" or "failed", problem)
-  elseif open then
-    open:finish()
-  elseif last and C.cq_interrupted() ~= 0 then
+  local is_open, fine, why = #opened > 0, true, nil
+  while #opened > 0 do
+    local run = opened[#opened]
+    local closed, wrong = pcall(close_run, run, run:interrupted() and "interrupted" or problem and "failed"
+      or "finished", problem)
+    if not closed then fine, why = false, why or wrong end
+  end
+  if not fine then error(why, 0) end
+  if not is_open and last and C.cq_interrupted() ~= 0 then
     tell_interruption(last)              -- it came when the script did something else
   end
 end

@@ -66,8 +66,8 @@ local function search_beside(path)
 end
 
 -- Lua files that the script has run by dofile or loadfile: { path, bytes } by the name of the copy in a run's folder;
--- and texts that take the place of such files.
-local files, held_files = {}, {}
+-- texts that take the place of such files, and one that takes that of the script's own.
+local files, held_files, held_text = {}, {}, nil
 
 -- The name of a file's copy in a run's folder: its path, in a folder beside the modules, inside of which it stays.
 local function copy_of(path)
@@ -120,9 +120,11 @@ local function dofile_of_scripts(path)
   return chunk()
 end
 
----Lets dofile and loadfile give these texts in the place of the files that the script has run; nil: the files again.
+---Lets dofile and loadfile give these texts in the place of the files that the script has run, and script.text one in
+---the place of its own; nil: the files again.
+---@param text string?
 ---@param texts table<string, string>?     by names as script.sources has them
-function script.hold_files(texts) held_files = texts or {} end
+function script.hold(text, texts) held_text, held_files = text, texts or {} end
 
 ---Loads a script file, and makes it the current script, with the global `arg`; require finds Lua files beside it from
 ---then on, and for the script.lua of a run's folder those in sources/. Its code reads no global that nothing has
@@ -158,7 +160,7 @@ end
 ---The text of the current script; nil when it is standard input or cannot be read.
 ---@return string?
 function script.text()
-  return script.path and script.path ~= "-" and read_file(script.path) or nil
+  return held_text or script.path and script.path ~= "-" and read_file(script.path) or nil
 end
 
 -- Is this a module of Lua itself or of the library, and not one of the user's?

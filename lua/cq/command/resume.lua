@@ -27,7 +27,7 @@ end
 
 -- A sorted list of the options of script and program that the user has typed, as words of a command line.
 local function typed()
-  local out = {}
+  local out = option.typed_for_program()
   for name, value in pairs(option.given()) do
     out[#out + 1] = "--" .. name
     if value ~= true then out[#out] = ("--%s=%s"):format(name, value) end

@@ -19,8 +19,11 @@ local T = require "cq.tensor"
 local function replayed(folder)
   local fork = require "cq.run.fork"
   local manifest = require("cq.run.manifest").read(folder, "cqlua robust")
-  local arguments = fork.arguments(manifest, folder,
-    { "--out=" .. fork.folder_of_script(folder, manifest, "cqlua robust"), "--render=no" }, "cqlua robust")
+  local more = { "--out=" .. fork.folder_of_script(folder, manifest, "cqlua robust"), "--render=no" }
+  for _, word in ipairs(option.typed_for_program()) do
+    if not word:find "^%-%-seed=" then more[#more + 1] = word end            -- that is of the draws
+  end
+  local arguments = fork.arguments(manifest, folder, more, "cqlua robust")
   if not host.kind(folder .. "/saved.bin") then
     is.fail("cqlua robust: %s has no best yet: it has no saved.bin", folder)
   end

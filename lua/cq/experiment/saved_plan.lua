@@ -2,6 +2,7 @@
 local host = require "cq.host"
 local is = require "cq.base.schema"
 local levels = require "cq.experiment.levels"
+local manifests = require "cq.run.manifest"
 local option = require "cq.option"
 local signature = require "cq.run.signature"
 local signature_of = require "cq.experiment.signature"
@@ -184,9 +185,10 @@ local function is_made(starts, k)
 end
 
 -- Raises an error if a finished stage has changed, or the name of one that has begun. Optimizer settings of the running
--- stage may change (check_problem); later stages may change freely. records: of the present plan.
+-- stage may change (check_problem); later stages may change freely. Those that a fork has asked for hold from the stage
+-- in which it began, which may be made by now. records: of the present plan.
 local function check_records(plan, state, starts, records, folder)
-  local at, where = 0, "run:optimize: " .. folder
+  local at, where, parent = 0, "run:optimize: " .. folder, (manifests.of(folder) or {}).parent or {}
   for _, start in ipairs(starts) do at = math.max(at, start.stage) end
   for k = 1, at do
     local before, now = state.plan[k], records[k]
@@ -201,6 +203,7 @@ local function check_records(plan, state, starts, records, folder)
     -- the last one may have been asked for more iterations than it will have
     local others = tables.merged(now)
     if k == at then others.iterations = before.iterations end
+    for name in pairs(parent.set or {}) do others[name] = before[name] end
     local changes = is_made(starts, k) and signature.changes(before, others) or ""
     if changes ~= "" then
       is.fail("%s: stage %q is made, and was another: %s; go on with the same one, %sor %s", where, now.name, changes,

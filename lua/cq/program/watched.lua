@@ -34,23 +34,23 @@ local function unload_modules(version, as_they_were)
   for name, bytes in pairs(as_they_were and version.sources or {}) do
     package.preload[name] = loadstring(bytes, "@" .. name)
   end
-  script.hold_files(as_they_were and version.files or nil)
+  script.hold(as_they_were and version.text or nil, as_they_were and version.files or nil)
 end
 
--- Prepares the next run of a script that was changed: it resumes its run with the options `given` on the command line,
--- and Ctrl-C is forgotten.
-local function resume(given)
+-- Prepares the next run of a script that was changed: it resumes its run, if that has saved anything, with the options
+-- `given` on the command line, and Ctrl-C is forgotten. bytes: what the run has saved.
+local function resume(given, bytes)
   C.cq_interrupt(0)
   engine.interruption = nil
   option.set_given(given)
-  option.set_silently("resume", true)
+  if bytes then option.set_silently("resume", true) end
   collectgarbage()
 end
 
 -- Did the script fail before its first iteration? before: the version before it, from version_of.
 local function made_nothing(before)
   local run = last_run()
-  return run == before.run or run.done == run.resumed_at
+  return run == before.run or run.done == (run.resumed_at or 0)
 end
 
 ---Runs a script, and again whenever its files change; a changed version resumes the training of the version before. A
@@ -79,13 +79,13 @@ function watched.run(path, words, run)
       message.note("%s was saved: loaded afresh", path)
     elseif not finished and before and why ~= "interrupted" and made_nothing(before) then
       message.note("the training goes on with the script of before")
-      atomic_file.write(before.state, before.bytes, { durable = true })
+      if before.bytes then atomic_file.write(before.state, before.bytes, { durable = true }) end
       unload_modules(before, true)
       text, again, watch.reloaded = before.text, before, false
     else
       return finished, why
     end
-    resume(given)
+    resume(given, before.bytes)
   end
 end
 

@@ -10,6 +10,7 @@ local is = require "cq.base.schema"
 local json = require "cq.base.json"
 local option = require "cq.option"
 local read_file = require "cq.base.read_file"
+local reading = require "cq.run.reading"
 local tensor = require "cq.tensor"
 local text = require "cq.base.text"
 
@@ -24,16 +25,24 @@ local fork = {}
 ---@field script string      by which it goes on
 ---@field arguments string[] of its command line
 
+-- A saved state from its file. Errors: a file that no run has saved.
+local function load_state(path)
+  local state = tensor.load(path)
+  local problem = reading.problem(state)
+  if problem then is.fail("cqlua resume: %s is not what a run has saved: %s", path, problem) end
+  return state
+end
+
 -- The saved state of iteration `at` of a run (parent: its folder), of its last one for nil. Errors: nothing is saved,
 -- or no such iteration.
 local function state_of(parent, at)
   local last = parent .. "/optimizer.bin"
   local kept = at and checkpoint.path(parent, at)
-  if kept and host.kind(kept) then return tensor.load(kept) end
+  if kept and host.kind(kept) then return load_state(kept) end
   if not host.kind(last) then
     is.fail("cqlua resume: there is nothing to go on from in %s: it has no optimizer.bin", parent)
   end
-  local state = tensor.load(last)
+  local state = load_state(last)
   if not at or state.iteration == at then return state end
   local list = checkpoint.list(parent)
   if list[#list] == state.iteration then list[#list] = nil end
@@ -94,10 +103,12 @@ local function composed(before, now)
 end
 
 -- Is this the folder of a fork in which no iteration was made, because its options were refused? It may be used again.
+-- One that was killed says nothing of its iterations, and has begun.
 local function is_untouched(folder)
   local own = manifests.of(folder)
   local parent = own and own.parent
-  return parent ~= nil and (own.iterations_done or parent.iteration) == parent.iteration
+  return parent ~= nil and (own.started == nil or own.iterations_done == parent.iteration)
+    and not folders.is_locked(folder)
 end
 
 -- Raises an error if the folder for the fork holds a run, or is the parent's.
@@ -155,14 +166,15 @@ local function has(list, name)
 end
 
 -- A list of the arguments of a command line without the named options and their values, "--name value" and
--- "--name=value".
-local function without(arguments, names)
+-- "--name=value". script: the word that is no value, as after --overwrite.
+local function without(arguments, names, script)
   local out, at = {}, 1
   while at <= #arguments do
     local name, value = arguments[at]:match "^%-%-([%w_-]+)(=?)"
     if name and has(names, name) then
       local following = arguments[at + 1]
-      if value == "" and following and not following:match "^%-%-%a" then at = at + 1 end
+      local is_value = following and following ~= script and not following:match "^%-%-%a"
+      if value == "" and is_value then at = at + 1 end
     else
       out[#out + 1] = arguments[at]
     end
@@ -224,7 +236,7 @@ function fork.arguments(manifest, parent, more, what)
   end
   for _, word in ipairs(more) do names[#names + 1] = word:match "^%-%-([%w_-]+)" end
   local out, script = {}, nil
-  for _, word in ipairs(without(manifest.arguments, names)) do
+  for _, word in ipairs(without(manifest.arguments, names, path)) do
     out[#out + 1] = word
     if word == path and not script then
       script = host.kind(path) and path or parent .. "/script.lua"

@@ -31,6 +31,11 @@ local saved_fields = {
   iteration = is.integer { min = 0 }, params = is.table(), optimizer = is.any { optional = true },
 }
 
+---Why a value is no state that a run has saved, as text; nil: it is one.
+---@param state any
+---@return string?
+function reading.problem(state) return schema.problem(saved_fields, state) end
+
 -- Has a folder a saved.bin whose parameters --from takes? That of a learner has a policy alone, which none does.
 local function has_best(folder)
   local fine, saved = pcall(tensor.load, folder .. "/" .. saved_runs.name)
@@ -49,7 +54,7 @@ function reading.state(folder, name)
   local fine, saved = pcall(tensor.load, found)
   if is_copy then os.remove(found) end
   if not fine and not schema.is_failure(saved) then error(saved, 0) end
-  local problem = not fine and saved:gsub("^[^:]*:%d+: ", "") or schema.problem(saved_fields, saved)
+  local problem = not fine and saved:gsub("^[^:]*:%d+: ", "") or reading.problem(saved)
   if problem then
     local kept = checkpoint.list(folder)
     schema.fail("%s is not what a run has saved: %s; start without --resume%s", path, problem, #kept > 0

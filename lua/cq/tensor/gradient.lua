@@ -171,8 +171,8 @@ end
 
 local locked = class.locked
 
--- What a gradient around this one is computed by, put aside: the adjoints of its parameters, which are false until it is
--- put back. nil where there is none around.
+-- What a gradient around this one is computed by, put aside: the adjoints of its parameters, which are false until they
+-- are put back. nil where there is none around.
 local function set_aside()
   if not tape.is_open() then return nil end
   local adjoints = {}
