@@ -453,6 +453,28 @@ describe("a rollout", function()
     world:close()
   end)
 
+  it("has no gradient of what is computed by a gradient within its own", function()
+    local world = scene.world(scene.robot())
+    -- The gradient by gravity of a foot's height, where `within` is called with the state before.
+    local function gradient(within)
+      local _, g = T.value_and_grad(function(gravity)
+        local roll = world:rollout { steps = STEPS, gravity = gravity }
+        within(roll.state)
+        return roll.state:center("foot")[2]
+      end)(T.param { 0, -4 })
+      return g:totable()
+    end
+    local function product(state)
+      return T.grad(function(q) return (q * state:center "foot"):sum() end)(T.param { 1, 2 })
+    end
+    local alone = gradient(function() end)
+    assert.same(alone, gradient(function(state) T.tape.pause(product, state) end))
+    local refused
+    assert.same(alone, gradient(function(state) refused = sentence(function() product(state) end) end))
+    assert(refused:find("second derivatives are not computed", 1, true), refused)
+    world:close()
+  end)
+
   it("is interrupted on the way back by nobody's fault", function()
     local C, world, calls = engine.C, scene.world(scene.robot()), 0
     for _, watch in ipairs { false, scene.nobody } do

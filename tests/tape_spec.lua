@@ -261,6 +261,19 @@ describe("a tape within a tape", function()
     assert(report.ok, tostring(report))
   end)
 
+  it("holds no numbers that a backward pass has read, or that were cleared", function()
+    local on, p, plain, out = T.tape.new(), T.param { 1, 2 }, T { 3, 4 }, nil
+    local function product() out = (p * plain):sum() end
+    local function write() plain:set(5, 1) end
+    for _, over in ipairs { function() on:backward(out) end, function() on:clear() end } do
+      T.tape.with(on, product)
+      over()
+      T.tape.with(on, write)
+    end
+    T.tape.with(on, product)
+    assert.is_false(pcall(T.tape.with, on, write))
+  end)
+
   it("holds for a gradient taken inside an objective", function()
     local p = T.param { 1, 2 }
     local loss, grad = T.value_and_grad(function(q)

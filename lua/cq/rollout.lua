@@ -112,24 +112,20 @@ end
 
 ---@internal
 ---Called before anything is added to the adjoint of one of the rollout's states: begins its backward pass, unless that
----has begun.
+---has begun. Returns false where nothing may be added: the gradient is one within that of the rollout.
 ---Errors: the rollout still runs.
+---@return boolean
 function Rollout:ready_adjoint()
-  if self.back then return end
-  if not self.finished then
+  if not (self.finished or self.back) then
     is.fail("world:rollout: no gradient of a state can be taken inside the rollout's own functions")
+  elseif self.depth < tape.depth then
+    tape.is_outside_reached = true
+    return false
+  elseif not self.back then
+    self:begin_adjoint()
+    self.link:accumulate(0)            -- it must be reversed even if only its final state was used
   end
-  self:begin_adjoint()
-  -- the rollout itself must be reversed even if only its final state was used
-  self.link:accumulate(0)
-end
-
----Adds the gradient of what walls or pins gave in a control step to the adjoint of the rollout. at: { step, row, count
----} as contact.add takes it; grad: double {batch, count, width}.
----@internal
-function Rollout:contact_adjoint(at, grad)
-  self:ready_adjoint()
-  contact.add(self, at, grad)
+  return true
 end
 
 ---The adjoint of a readout of the state that the engine is at: adds the gradient by the readout's values.
@@ -137,7 +133,7 @@ end
 ---@param def ffi.cdata*       cq_readout
 ---@param grad ffi.cdata*      double*
 function Rollout:read_adjoint(def, grad)
-  self:ready_adjoint()
+  if not self:ready_adjoint() then return end
   engine.check(C.cq_rollout_read_adjoint(self.handle, def, grad), "world:rollout")
 end
 
@@ -449,7 +445,7 @@ local function new(world, def, on)
     batch = self.batch, steps = memory.pieces(world, def.steps, "world:rollout"), differentiable = on ~= nil,
     contact = def.contact, memory = memory.budget(def.memory, "world:rollout: memory", world),
   })
-  self.handle, self.differentiable = self.entry.handle, on ~= nil
+  self.handle, self.differentiable, self.depth = self.entry.handle, on ~= nil, tape.depth
   fields.apply(world, self.entry, self.set)
   backward.apply(self, def.gradient)
   series.apply(self.entry, "wall_velocity", self.wall_motion)

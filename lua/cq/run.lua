@@ -100,26 +100,6 @@ function Run.hash(bytes)
   return bit.tohex(hash, 16)
 end
 
--- The present date and time in UTC, as text.
-local function date() return os.date "!%Y-%m-%dT%H:%M:%SZ" end
-
--- The manifest of a run: command line, options, version, machine. A table of plain data, for manifest.json. bytes: the
--- script's text.
-local function manifest_of(def, bytes)
-  local words = { "cqlua" }
-  for _, word in ipairs(script.arguments or {}) do words[#words + 1] = text.quoted(word) end
-  local system, name = host.system()
-  local ranks = reading.ranks()
-  local options = tables.merged(option.given(), option.of_program())
-  return {
-    command = table.concat(words, " "), arguments = script.arguments, script = script.path,
-    script_hash = bytes and Run.hash(bytes),
-    options = options, seed = option.program.seed, device = def.device or option.program.device or "cpu",
-    version = host.version, abi = C.CQ_ABI, lua = jit.version, system = system, host = name,
-    started = date(), iterations = def.iterations, notes = def.notes, ranks = ranks and ranks.size,
-  }
-end
-
 local manifest_keys = { "command", "script", "script_hash", "started", "finished", "status" }
 
 -- Writes manifest.json into the run's folder, whole or not at all.
@@ -301,7 +281,7 @@ function Run.open(def)
   if not self.follows then self.history = History.open(self:path "history.csv", self.done) end
   self.script = script.text()          -- the one that runs, also when its file is changed meanwhile
   def.notes = tables.merged(def.notes, { name = name })
-  self.manifest = manifest_of(def, self.script)
+  self.manifest = manifests.made(def, self.script and Run.hash(self.script))
   self.manifest.resumed_at = self.resumed_at
   local before = self.resumed_at and manifests.of(folder) or {}
   self.manifest.parent, self.manifest.prompt = before.parent, before.prompt
@@ -519,7 +499,7 @@ local function close_run(self, status, problem)
   end
   local unsaved = self.unsaved
   if unsaved then attempt(self.save, self, unsaved.iteration, unsaved.params, unsaved.optimizer) end
-  self.manifest.finished, self.manifest.status, self.manifest.problem = date(), status, problem
+  self.manifest.finished, self.manifest.status, self.manifest.problem = manifests.date(), status, problem
   self.manifest.iterations_done = self.done
   self.manifest.seconds = tonumber(("%.3f"):format(self.seconds + C.cq_clock() - self.opened_at))
   if not self.follows then
@@ -553,15 +533,15 @@ function Run:finish(params, optimizer)
 end
 
 ---@internal
----Closes the runs that are still open when the script ends; the program calls it. If one of them cannot be, as on a full
----disk, the others are all the same, and its error is raised at the end.
+---Closes the runs that are still open when the script ends; the program calls it. If one of them cannot be, as on a
+---full disk, the others are all the same, and its error is raised at the end.
 ---@param problem? string        the error that ended the script
 function Run.close_open(problem)
   local is_open, fine, why = #opened > 0, true, nil
   while #opened > 0 do
     local run = opened[#opened]
-    local closed, wrong = pcall(close_run, run, run:interrupted() and "interrupted" or problem and "failed"
-      or "finished", problem)
+    local status = run:interrupted() and "interrupted" or problem and "failed" or "finished"
+    local closed, wrong = pcall(close_run, run, status, problem)
     if not closed then fine, why = false, why or wrong end
   end
   if not fine then error(why, 0) end

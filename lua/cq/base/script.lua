@@ -122,9 +122,9 @@ end
 
 ---Lets dofile and loadfile give these texts in the place of the files that the script has run, and script.text one in
 ---the place of its own; nil: the files again.
----@param text string?
+---@param own string?
 ---@param texts table<string, string>?     by names as script.sources has them
-function script.hold(text, texts) held_text, held_files = text, texts or {} end
+function script.hold(own, texts) held_text, held_files = own, texts or {} end
 
 ---Loads a script file, and makes it the current script, with the global `arg`; require finds Lua files beside it from
 ---then on, and for the script.lua of a run's folder those in sources/. Its code reads no global that nothing has

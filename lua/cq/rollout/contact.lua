@@ -162,7 +162,14 @@ local function find(world, which)
 end
 
 -- The adjoint of contact.read: adds the gradient of its rows to the rollout.
-local function read_back(node, gradient) node.a:contact_adjoint(node.extra, gradient) end
+local function read_back(node, gradient)
+  local roll, at = node.a, node.extra
+  if not roll:ready_adjoint() then return end
+  local width, rows = width_of(roll.world), rows_of(roll.world)
+  local grad, size = ffi.new("double[?]", step_size(roll)), at.count * width
+  for b = 0, roll.batch - 1 do ffi.copy(grad + (b * rows + at.row) * width, gradient + b * size, size * DOUBLE) end
+  add_pieces(roll, at.step, 1, grad)
+end
 
 ---The impulse that a wall or pins gave in the control step before a state, with its normal and tangential parts and
 ---its center; for state:contact. Errors: the rollout was made without contact = true; the first state, before which no
@@ -192,18 +199,6 @@ function contact.read(state, which)
   end
   if first >= #world.walls then return { impulse = out:slice(1, world.dim, -1):sum(-2) } end
   return parts(out:squeeze(-2), world.dim)
-end
-
----Adds the gradient of `count` rows of one control step to the adjoint of the rollout. at: control step and first row,
----both from 0; gradient: double {batch, count, width}.
----@param roll cq.Rollout
----@param at { step: integer, row: integer, count: integer }
----@param gradient ffi.cdata*
-function contact.add(roll, at, gradient)
-  local width, rows = width_of(roll.world), rows_of(roll.world)
-  local grad, size = ffi.new("double[?]", step_size(roll)), at.count * width
-  for b = 0, roll.batch - 1 do ffi.copy(grad + (b * rows + at.row) * width, gradient + b * size, size * DOUBLE) end
-  add_pieces(roll, at.step, 1, grad)
 end
 
 ---Adds the gradient of all rows of contact to the adjoint of the rollout. gradient: of the shape of contact.rows.

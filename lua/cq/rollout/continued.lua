@@ -141,12 +141,10 @@ end
 ---@param self cq.Rollout
 function continued.pass_adjoint(self)
   if not self.continues then return end
-  local scenes = self.continues.scenes
-  if not self.continues.passes then
+  local scenes, before = self.continues.scenes, self.continues.passes and source_of(self).roll
+  if not (before and before:ready_adjoint()) then
     return engine.check(C.cq_rollout_pass_adjoint(self.handle, nil, scenes), "world:rollout")
   end
-  local before = source_of(self).roll
-  before:ready_adjoint()
   if not self.is_exact then engine.check(C.cq_rollout_discount(self.handle), "world:rollout") end
   engine.check(C.cq_rollout_pass_adjoint(self.handle, before.handle, scenes), "world:rollout")
 end

@@ -171,28 +171,28 @@ end
 
 local locked = class.locked
 
--- What a gradient around this one is computed by, put aside: the adjoints of its parameters, which are false until they
--- are put back. nil where there is none around.
+-- The adjoints of what a gradient around this one is computed by, parameters and results: put aside, and false until
+-- they are put back. nil where there is none around.
 local function set_aside()
-  if not tape.is_open() then return nil end
+  if not tape.is_busy() then return nil end
   local adjoints = {}
-  for t in pairs(locked) do adjoints[t], t.adjoint = t.adjoint, false end
+  local function keep(t) adjoints[t], t.adjoint = t.adjoint, false end
+  for t in pairs(locked) do keep(t) end
+  tape.each_result(keep)
+  tape.is_outside_reached = false
   return adjoints
 end
 
--- Puts back what set_aside has put aside. Returns whether the gradient by `list` has been carried to any of it, or to
--- another result of the computation around, or is itself by some of these.
+-- Puts back what set_aside has put aside. Returns whether the gradient by `list` has been carried to any of it, or is
+-- itself by some of these.
 local function put_back(adjoints, list)
-  local is_reached, own = false, {}
-  for _, leaf in ipairs(list) do own[leaf.tensor] = true end
+  local is_reached = tape.is_outside_reached
+  for _, leaf in ipairs(list) do is_reached = is_reached or adjoints[leaf.tensor] ~= nil end
   for t, adjoint in pairs(adjoints) do
-    is_reached = is_reached or own[t] or t.adjoint ~= false
+    is_reached = is_reached or t.adjoint ~= false
     t.adjoint = adjoint
   end
-  tape.each_result(function(t)
-    is_reached = is_reached or own[t] or t.adjoint ~= false
-    t.adjoint = false
-  end)
+  tape.is_outside_reached = false
   return is_reached
 end
 
@@ -207,8 +207,10 @@ local function isolated(list, f, ...)
     before[i] = { adjoint = t.adjoint, requires_grad = t.requires_grad, locked = locked[t] }
     t.adjoint, t.requires_grad, locked[t] = false, true, true
   end
+  tape.depth = tape.depth + 1
   -- Puts the fields of the tensors back as they were before; passes on results or the error.
   local function restore(ok, ...)
+    tape.depth = tape.depth - 1
     for i, leaf in ipairs(list) do
       local t = leaf.tensor
       t.adjoint, t.requires_grad, locked[t] = before[i].adjoint, before[i].requires_grad, before[i].locked

@@ -16,6 +16,7 @@ local tape = {}
 
 local current = nil               ---@type cq.Tape?  where operations are recorded; nil: nowhere
 local open = {}                   ---@type cq.Tape[]  whose recording has not ended, also where it pauses
+local reversing = {}              ---@type cq.Tape[]  through which a backward pass goes
 
 ---Why the last backward pass over an operation of cq.tape.custom gave another gradient than that of what was computed.
 ---@internal
@@ -151,22 +152,32 @@ function tape.holds(t)
 end
 
 ---@internal
----Calls f with each result of the recordings that have not ended.
+---Calls f with each result of the recordings that have not ended, or through which a backward pass goes.
 ---@param f fun(t: cq.Tensor)
 function tape.each_result(f)
-  for _, on in ipairs(open) do
-    for n = 1, on.count do
-      local node = on[n]
-      if node.out then f(node.out) end
-      for _, out in ipairs(node.outputs or {}) do f(out) end
+  for _, list in ipairs { open, reversing } do
+    for _, on in ipairs(list) do
+      for n = 1, on.count do
+        local node = on[n]
+        if node.out then f(node.out) end
+        for _, out in ipairs(node.outputs or {}) do f(out) end
+      end
     end
   end
 end
 
 ---@internal
----Is there a recording that has not ended, though it may pause?
+---Is there a recording that has not ended, though it may pause, or a backward pass?
 ---@return boolean
-function tape.is_open() return #open > 0 end
+function tape.is_busy() return #open > 0 or #reversing > 0 end
+
+---@internal
+---How many gradients are computed within one another at this moment.
+tape.depth = 0
+
+---@internal
+---Was a gradient carried to a rollout of a gradient around it? The rollout has left it out.
+tape.is_outside_reached = false
 
 ---@internal
 ---Records an operation of the library, with a node { back, out, a, b, extra }; returns `out`. back(node, gradient) adds
@@ -267,6 +278,13 @@ local function reverse(self, keep)
       end
     end
   end
+  if not keep then self.held = nil end
+end
+
+-- Removes the last of the tapes through which backward passes go; passes on the error of its pass.
+local function leave(fine, problem)
+  reversing[#reversing] = nil
+  if not fine then error(problem, 0) end
 end
 
 local of_outputs = schema.any_of { schema.tensor(), schema.list(schema.tensor()) }
@@ -282,13 +300,14 @@ function Tape:backward(outputs, grads, keep)
   schema.argument("tape:backward", "keep", schema.boolean { default = false }, keep)
   seed(outputs, grads)
   -- what an adjoint computes by tensors is not itself recorded
-  tape.with(nil, reverse, self, keep or false)
+  reversing[#reversing + 1] = self
+  leave(pcall(tape.with, nil, reverse, self, keep or false))
 end
 
 ---Removes all recorded operations.
 function Tape:clear()
   for n = self.count, 1, -1 do self[n] = nil end
-  self.count = 0
+  self.count, self.held = 0, nil
 end
 
 return tape
