@@ -59,7 +59,8 @@ end
 ---  balance: the volume (area in 2D) of the cavity over its undeformed volume, in equilibrium with a pressure, by
 ---  integration of the law across the wall
 return function(options)
-  local given = options or {}
+  local given = require "scenes.options"("scenes.balloon", options, { "dim", "max", "cells", "spacing", "damping",
+    "poisson", "averaging", "precision", "device" })
   local dim, nu = given.dim or 2, given.poisson or 0.45
   -- A list with dim copies of a value.
   local function filled(value)

@@ -10,7 +10,7 @@ local blocks = require "cq.creature.cabled".biped_blocks
 ---@param options? { count?: integer, spacing?: number }    particles along each side of a block, 60 unless a spacing is given
 ---@return cq.Robot.def
 return function(options)
-  options = options or {}
+  options = require "scenes.options"("scenes.biped", options, { "count", "spacing" })
   local count = not options.spacing and { options.count or 60, options.count or 60 } or nil
   local shapes, chambers = blocks(function(name, at, size)
     return cq.Shape.box { name = name, at = at, size = size, count = count, spacing = options.spacing }

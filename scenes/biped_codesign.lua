@@ -27,7 +27,8 @@ local ranges = { young = within(7, 20), poisson = within(0.2, 0.4), density = wi
 ---@param options? scenes.biped_codesign.options
 ---@return cq.Experiment.def
 return function(options)
-  options = options or {}
+  options = require "scenes.options"("scenes.biped_codesign", options, { "count", "trained", "seed", "dx", "dt",
+    "substeps", "hidden", "rate", "observer", "effort" })
   local robot, trainable = cq.Robot(require "scenes.biped" { count = options.count or 20 }), {}
   for name, range in pairs(ranges) do trainable[name] = options.trained and options.trained[name] and range or nil end
   local dx, effort = options.dx or 1 / 32, options.effort or 5e-7

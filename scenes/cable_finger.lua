@@ -41,7 +41,8 @@ end
 ---  bend: angle that the tip is turned by, to the left [rad]; beam: the same of a beam of Euler and Bernoulli with the
 ---  signals u of the left cable, -1 of the other
 return function(options)
-  local given = options or {}
+  local given = require "scenes.options"("scenes.cable_finger", options, { "stiffness", "contraction", "friction",
+    "across", "damping", "precision", "device" })
   local across = given.across or 8
   local robot = cq.Creature.finger {
     drive = "cables", width = WIDTH, height = HEIGHT, inset = INSET, particles = 4 * across ^ 2, root = ROOT,

@@ -48,7 +48,8 @@ end
 ---@return { world: cq.World.def, gripper: cq.Robot, ball: cq.Robot, place: number[], fall: number }   place: of the
 ---  ball on the table, fall: of the table [m]
 return function(options)
-  local given = options or {}
+  local given = require "scenes.options"("scenes.gripper", options, { "dim", "spacing", "gap", "max", "leave", "dt",
+    "precision" })
   local dim = given.dim or 2
   local plane, spacing = dim == 2, given.spacing or 1
   local gap, leave = given.gap or (plane and 8 or 6), given.leave or (plane and 0.2 or 0.12)

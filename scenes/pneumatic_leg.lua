@@ -82,7 +82,8 @@ end
 ---@return { robot: cq.Robot, world: cq.World.def, chambers: table[], floor: number?, [string]: any }
 ---  chambers: { name, x, z } of each, the way that it looks; floor: the height at which the foot of a leg touches it
 return function(options)
-  local given = options or {}
+  local given = require "scenes.options"("scenes.pneumatic_leg", options, { "spacing", "max", "bulk", "drop",
+    "damping", "device" })
   local dx, margin, drop = 2 * (given.spacing or 1.25) * MM, 4, given.drop
   local room = drop and { 60, LENGTH + drop / MM + 20, 60 } or { 120, LENGTH + 20, 120 }                 -- [mm]
   local cells = {}

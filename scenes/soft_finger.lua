@@ -89,7 +89,8 @@ end
 ---@return { robot: cq.Robot, world: cq.World.def, chambers: string[], signals: string[], [string]: any }   names of the walls, and of
 ---  the signals; size and the chambers' volume at rest (area in 2D) in m
 local function finger(options)
-  local given = options or {}
+  local given = require "scenes.options"("scenes.soft_finger", options, { "dim", "spacing", "wall", "roof", "dx",
+    "max", "base", "bulk", "material", "together", "damping", "precision", "device" })
   local dim, dx, chambers, drives = given.dim or 3, MM * (given.dx or 2), {}, {}
   check_dim(dim)
   for k = 1, COUNT do chambers[k] = "chamber_" .. k end

@@ -19,7 +19,8 @@ local cq = require "cq"
 ---  height: of the ground over its deepest place, where x is from its left end; wall: the same ground as a height
 ---  field, its deepest place at a place of the world; ends: where each hill ends
 return function(options)
-  local o = options or {}
+  local o = require "scenes.options"("scenes.terrain", options, { "slopes", "flat", "period", "length", "depth",
+    "count", "young" })
   local slopes, flat, period, length, depth = o.slopes or { 10, 20, 25 }, o.flat or 0.6, o.period or 0.5, o.length
     or 2.6, o.depth or 0.1
   local count, ends = o.count or { 780, 30 }, {}

@@ -12,7 +12,7 @@ local UNIT = 0.2                -- side of a block
 ---@param options? { count?: integer }        particles along each side of a group, 20 unless given
 ---@return cq.Robot.def
 return function(options)
-  local n = options and options.count or 20
+  local n = require "scenes.options"("scenes.walker2d", options, { "count" }).count or 20
   -- A box shape with its lower left corner (x, y) and width w in units of UNIT, one unit high, with n x n particles.
   local function block(name, x, y, w)
     return cq.Shape.box { name = name, at = { x * UNIT, y * UNIT }, size = { w * UNIT, UNIT }, count = { n, n } }

@@ -287,7 +287,7 @@ function Run.open(def)
   self.manifest.parent, self.manifest.prompt = before.parent, before.prompt
   if self.resumed_at and not self.follows then
     keep_times(self, before)
-    changed_script.tell(self, before.options or {})
+    changed_script.tell(self, before)
   end
   describe(self)
   self.progress = Progress.new(self.iterations, self.done)

@@ -409,6 +409,8 @@ local function evaluate(self, params)
   }
 end
 
+local VARIABLES = { "density", "layout", "sign", "magnitude" }
+
 ---What the variables stand for, with gradients to them: density {n} from 0 to 1, shares {signals + 1, n} of each signal
 ---and of none, amplitudes {pulses, signals}, signals {steps, signals}, and the robot and the controller of a rollout.
 ---Errors: a density, sign or magnitude outside of [-1, 1] by more than finite differences at a bound need.
@@ -420,9 +422,14 @@ function Topology:map(params)
   params = self:own(params)
   -- objective and constraints of one evaluation share it
   local on, cache = T.tape.recording(), self.cache
-  if on and cache.on == on and cache.params == params then return cache.map end
+  local is_same = on and cache.on == on
+  for _, name in ipairs(VARIABLES) do is_same = is_same and cache[name] == params[name] end
+  if is_same then return cache.map end
   local map = evaluate(self, params)
-  if on then self.cache = { on = on, params = params, map = map } end
+  if on then
+    self.cache = { on = on, map = map }
+    for _, name in ipairs(VARIABLES) do self.cache[name] = params[name] end
+  end
   return map
 end
 

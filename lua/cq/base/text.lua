@@ -52,7 +52,10 @@ end
 ---Are the keys of this table exactly 1..n?
 function text.is_list(value)
   local count = 0
-  for _ in pairs(value) do count = count + 1 end
+  for key in pairs(value) do
+    if type(key) ~= "number" then return false end
+    count = count + 1
+  end
   return count == #value
 end
 

@@ -12,12 +12,7 @@ local class = require "cq.tensor.class"
 
 local levels = {}
 
--- A copy of a level, the argument of an experiment's function, with the default coarsen = 1.
-local function whole(level)
-  local out = { coarsen = 1 }
-  for name, value in pairs(level) do out[name] = value end
-  return out
-end
+local whole = words.whole_level
 
 ---The experiment's fields at a level, the argument of the user's function: calls that function. Errors: it gives no
 ---table.

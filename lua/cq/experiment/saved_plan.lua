@@ -57,12 +57,13 @@ local kept = { "number", "seed", "stage", "made", "before", "over", "ended", "dr
   "first", "substeps" }
 
 -- The reduction of starts in a multi-start plan as text, to see whether it changed: how many starts go on, and after
--- which stages and iterations.
-local function tournament_of(plan)
+-- which stages and iterations. most: how many cuts are told; all unless given.
+local function tournament_of(plan, most)
   local starts = plan.starts
   if not starts or starts.count == 1 then return "none" end
   local list, count = {}, starts.count
   for k, cut in ipairs(starts.cuts) do
+    if k > (most or k) then break end
     list[k] = ("%d of %d after %s%s"):format(cut.keep, count, plan.stages[cut.at].name,
       cut.iteration and (", iteration %d"):format(cut.iteration) or "")
     count = cut.keep
@@ -147,26 +148,36 @@ function saved_plan.check_file(state, path)
   if problem then is.fail("run:optimize: %s was not saved by run:optimize: %s", path, problem) end
 end
 
--- Raises an error if the number of starts of a multi-start plan has changed, or how it is reduced although that is done
--- in the saved run: dropped starts cannot come back. where: the beginning of the error's sentence.
+-- How many cuts of a multi-start plan are made in a saved run: the last behind which a start is, or by which the starts
+-- that go on have become as few.
+local function cuts_made(plan, starts)
+  local made, cut, alive = 0, 0, #starts
+  for _, start in ipairs(starts) do alive = alive - (start.dropped and 1 or 0) end
+  for _, part in ipairs(plan:parts()) do
+    cut = cut + (part.keep and 1 or 0)
+    local is_made = part.keep and alive < #starts and alive <= part.keep
+    for _, start in ipairs(part.keep and starts or {}) do
+      is_made = is_made or start.stage > part.stage or start.stage == part.stage and start.made > part.last
+    end
+    if is_made then made = cut end
+  end
+  return made
+end
+
+-- Raises an error if the number of starts of a multi-start plan has changed, or how it is reduced where that is done in
+-- the saved run: dropped starts cannot come back. where: the beginning of the error's sentence.
 local function check_tournament(plan, state, starts, where)
-  local count, now = plan.starts and plan.starts.count or 1, tournament_of(plan)
+  local count, before = plan.starts and plan.starts.count or 1, state.tournament
   if #starts ~= count then
     is.fail("%s: the plan had %s, and has %d; go on with as many, or start anew", where, text.count(#starts, "start"),
       count)
   end
-  local is_over, are_beyond = false, false
-  for _, start in ipairs(starts) do
-    is_over = is_over or start.dropped
-    for _, part in ipairs(plan:parts()) do
-      local beyond = start.stage > part.stage or start.stage == part.stage and start.made > part.last
-      are_beyond = are_beyond or part.keep and beyond
-    end
-  end
-  local changed = state.tournament and state.tournament ~= now
-  if changed and (is_over or are_beyond) then
+  local made = cuts_made(plan, starts)
+  local now = tournament_of(plan, made)
+  if not before or made == 0 or before == tournament_of(plan) or before == now then return end
+  if before:sub(1, #now) ~= now or not before:find("^, %d", #now + 1) then
     is.fail("%s: the starts that go on were %s, and are %s; that is over, go on with the same ones, or start anew",
-      where, state.tournament, now)
+      where, before, tournament_of(plan))
   end
 end
 

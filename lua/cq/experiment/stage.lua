@@ -267,6 +267,7 @@ end
 ---@param substeps integer
 function stages.set_substeps(run, substeps)
   run.first_substeps = run.first_substeps or run.world.substeps
+  run.world.first_substeps = run.world.first_substeps or run.first_substeps
   run.world:set_substeps(substeps)
   if run.extracted then run.extracted.world:set_substeps(substeps) end
 end

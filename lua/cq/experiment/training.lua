@@ -398,6 +398,11 @@ function training.new(run, def, folder)
   local self = setmetatable({ run = run, plan = def.plan, parts = def.plan:parts(), folder = folder,
     on_iteration = def.on_iteration, starts = {}, solutions = {}, first = T.leaves.snapshot(run.params),
     is_given = levels.is_changed(run) }, Training)
+  local first = rawget(run.world, "first_substeps")
+  if first and first ~= run.world.substeps and not run.first_substeps then
+    message.warn("run:optimize: the world has substeps = %d and not %d, which an earlier training of it needed",
+      run.world.substeps, first)
+  end
   self.records = saved_plan.records(run, self.plan)
   local seed = saved_plan.first_seed(run)
   for k = 1, def.plan.starts and def.plan.starts.count or 1 do

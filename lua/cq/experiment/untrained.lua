@@ -9,6 +9,7 @@ local load = require "cq.load"
 local saved_plan = require "cq.experiment.saved_plan"
 local Run = require "cq.run"
 local Solution = require "cq.optimizer.solution"
+local stages = require "cq.experiment.stage"
 local starts = require "cq.plan.starts"
 local warm = require "cq.experiment.warm"
 local T = require "cq.tensor"
@@ -66,11 +67,26 @@ function untrained.check(run, plan, folder)
   return result_of(run, plan, starts_of(run, plan, report.loss))
 end
 
--- The starts of a multi-start plan for the result, from the run's folder; nil for a single start.
+-- The starts of the training in a run's folder, as saved_plan.state has them; none where nothing is saved.
 local function saved_starts(folder)
   local saved = Run.saved_in(folder)
   local state = saved and type(saved.optimizer) == "table" and saved.optimizer or {}
-  return saved_plan.rows(state.starts or {})
+  return state.starts or {}
+end
+
+-- Gives the world of an experiment the substeps that the best start of its training has come to, where simulations
+-- failed with fewer. level: of its last stage.
+local function take_substeps(run, rows, level)
+  local best
+  for _, start in ipairs(rows) do
+    local is_better = start.best and not start.dropped and (not best or start.best.loss < best.best.loss)
+    best = is_better and start or best
+  end
+  levels.of(run, level)
+  for key, own in pairs(run.levels) do
+    local substeps = best and best.substeps and best.substeps[key]
+    if substeps then stages.set_substeps(own, substeps) end
+  end
 end
 
 ---The result of run:optimize when a finished run is looked at again: sets the experiment to the state saved in the
@@ -83,6 +99,8 @@ function untrained.replay(run, plan, folder)
   folder = folder or Run.default_folder()
   local stage = load(folder).data.stage
   if stage and run.problem then levels.become(run, stage.level) end
+  local rows = saved_starts(folder)
+  take_substeps(run, rows, stage and run.problem and stage.level or {})
   local saved = warm.load(run, folder)
   local number = stage and plan.number[stage.name]
   if number then run.ensemble = ensemble.of_stage(run, plan.stages[number]) end
@@ -92,7 +110,7 @@ function untrained.replay(run, plan, folder)
   run.best = { loss = found.loss, iteration = found.iteration, params = T.leaves.snapshot(run.params),
     values = found.values, feasible = found.feasible }
   replayed.last, replayed[host.resolve(folder)] = run, run
-  return result_of(run, plan, saved_starts(folder))
+  return result_of(run, plan, saved_plan.rows(rows))
 end
 
 ---The experiment that untrained.replay has set to the run in a folder; the last one without a folder. nil: there was

@@ -14,7 +14,7 @@ local words = require "cq.plan.words"
 local starts = {}
 
 ---@class cq.Plan.starts.def
----@field count integer        starts, of seeds --seed (or 0), --seed + 1, ...
+---@field count integer        starts, of seeds that follow one another from --seed on (else from the design's, or 0)
 ---@field keep? integer        how many go on; 1
 ---@field at? string|table     name of the stage after which the others end, the last one as a rule; or { "binary", 40
 ---  }, that and one of its iterations
@@ -68,11 +68,16 @@ end
 -- Raises an error if losses at the last cut are of another problem than those of the last stage: of another level, or
 -- of a soft body where the last one's is not.
 local function check_problem(plan, cut)
-  local stage, last = plan.stages[cut.at], plan.stages[#plan.stages]
-  if words.of(stage.level) ~= words.of(last.level) or stage.body == "soft" and last.body ~= "soft" then
-    is.fail("cq.Plan: starts.at: losses of stage %q say little of those of the last one: where starts are dropped last, a stage has the level of the last one, and a binary or extracted body where that has one",
-      stage.name)
+  local last, names = plan.stages[#plan.stages], {}
+  -- Are losses of a stage of the last one's problem?
+  local function is_alike(stage)
+    return words.of(words.whole_level(stage.level)) == words.of(words.whole_level(last.level))
+      and (stage.body ~= "soft" or last.body == "soft")
   end
+  if is_alike(plan.stages[cut.at]) then return end
+  for _, stage in ipairs(plan.stages) do names[#names + 1] = is_alike(stage) and stage.name or nil end
+  is.fail("cq.Plan: starts.at: losses of stage %q say little of those of the last one, which has another level or no soft body; the last cut can be after %s",
+    plan.stages[cut.at].name, table.concat(names, ", "))
 end
 
 ---The starts of a plan, checked. Errors: no such stage or iteration; cuts that are not in order, or that keep more
@@ -81,6 +86,7 @@ end
 ---@param given cq.Plan.starts.def
 ---@return cq.Plan.starts
 function starts.of(plan, given)
+  is.require_whole(given, "cq.Plan: starts")
   local def, out = spec(given), { cuts = {} }
   out.count = def.count
   if #def > 0 and (def.keep or def.at) then

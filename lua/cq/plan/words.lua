@@ -18,6 +18,11 @@ function words.of(value)
   return table.concat(list, ", ")
 end
 
+---A copy of a level, the argument of an experiment's function, with the default coarsen = 1.
+---@param level table
+---@return table
+function words.whole_level(level) return tables.merged({ coarsen = 1 }, level) end
+
 ---The variants of a stage as text: their number, "drawn" for a function, or "none".
 ---@param given any
 ---@return string

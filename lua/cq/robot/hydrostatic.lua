@@ -37,8 +37,12 @@ local function upward(robot, gravity)
   return up, size
 end
 
--- The height along `up` of the highest corner of the box around the robot's shape: the surface of the liquid.
+-- The height along `up` of the highest corner of the box around the robot's shape: the surface of the liquid. Errors: a
+-- robot that no longer fills its shape.
 local function top_of(robot, up)
+  if robot.values and robot.values.position then
+    is.fail "robot:hydrostatic: give surface, the height of the liquid: the robot's particles are no longer those of its shape"
+  end
   local top = 0
   for d = 1, robot.dim do
     local lower = robot.lower[d] + robot.offset[d]

@@ -95,8 +95,8 @@ end
 ---resumed: its objective may be another one, and losses before and after are then two things. The earlier script is
 ---kept beside the new one.
 ---@param self cq.Run     with script, the text of the script that runs
----@param options table<string, any>   of the run's manifest before it was resumed
-function changed_script.tell(self, options)
+---@param before table<string, any>   the run's manifest before it was resumed
+function changed_script.tell(self, before)
   for _, source in ipairs(changed_script.list(self.folder, self.script)) do
     message.warn("%s was changed since iteration %d of the run in %s: %s; losses before and after are of one objective only if nothing of it was changed",
       source.name, self.done, self.folder, source.line)
@@ -104,7 +104,11 @@ function changed_script.tell(self, options)
       atomic_file.write(self:path(("script-%d.lua"):format(self.done)), source.before, { durable = true })
     end
   end
-  compare_options(self, options)
+  compare_options(self, before.options or {})
+  for _, entry in ipairs(before.prompt or {}) do
+    message.warn("what was typed at the prompt after iteration %s of the run in %s is not done again: %s",
+      tostring(entry.iteration), self.folder, (tostring(entry.text):gsub("\n", "; ")))
+  end
 end
 
 return changed_script

@@ -14,6 +14,10 @@ ffi.cdef "void clearerr(void *stream); int siginterrupt(int signal, int ends);"
 
 local ENDING = { 2, 15, 1 }          -- Ctrl-C, SIGTERM, SIGHUP
 
+-- What is meant by an answer; an empty one goes on.
+local answers = { c = "continue", continue = "continue", [""] = "continue", s = "stop", stop = "stop", p = "prompt",
+  prompt = "prompt" }
+
 local pause = {}
 
 -- Can the program ask the user: is it a single process at a terminal?
@@ -62,15 +66,17 @@ function pause.stops(about)
     C.cq_interrupt(0)
     host.listen()
     local answer = ask(("after iteration %d: continue, stop or prompt [c/s/p]? "):format(about.iteration))
-    local first = answer and answer:match "^%s*(%a?)"
-    if not answer or first == "s" then
+    local word = answer and answers[answer:match "^%s*(.-)%s*$"]
+    if not answer or word == "stop" then
       C.cq_interrupt(1)
       return true
-    elseif first == "p" then
+    elseif word == "prompt" then
       prompt(about)
-    elseif first == "c" or first == "" then
+    elseif word == "continue" then
       engine.interruption = nil
       return false
+    else
+      message.note("answer c, s or p; Lua is typed at the prompt, after p")
     end
   end
 end

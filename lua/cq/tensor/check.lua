@@ -280,7 +280,8 @@ local meaning = {
   right = "right",
   wrong = "WRONG: the differences agree with each other and not with the gradient",
   kink = "kink: the differences from the two sides disagree, the objective has a corner here",
-  rounding = "rounding: the differences disagree with each other as much as with the gradient",
+  rounding = "rounding: the gradient is within what the differences leave open, by rounding, curvature or the "
+    .. "tolerance of implicit steps",
 }
 
 -- The check in lines: the objective and its noise, and for each direction the verdict and a table of its steps.

@@ -48,8 +48,13 @@ local function check_loss(loss, list)
   return check_number("the objective", loss)
 end
 
--- Raises an error: the result `what` does not depend on this parameter.
-local function fail_unreached(leaf, what)
+-- Raises an error: the result `what` does not depend on this parameter. plain: a number in the place of a tensor among
+-- the results; nil: there is none.
+local function fail_unreached(leaf, what, plain)
+  if plain then
+    fail("%s does not reach %s: the number %g was returned, which remembers no parameter; return a tensor", title(leaf),
+      what, plain)
+  end
   fail("%s does not reach %s: nothing computed from it is part of the result; use it, or leave it out of "
     .. "the parameters", title(leaf), what)
 end
@@ -161,9 +166,10 @@ local function evaluate_all(f, list, plan, what, p, ...)
   local passes, grads = plan(values, names, reached_of(run.numbers)), {}
   for k, weights in ipairs(passes) do grads[k] = pass(run, p, weights, k < #passes) end
   if #passes == 0 then run.record:backward({}, {}) end
-  local goal = gradient.goal(names)
+  local goal, plain = gradient.goal(names), nil
+  for _, name in ipairs(names) do plain = plain or type(results[1][name]) == "number" and results[1][name] or nil end
   for _, leaf in ipairs(passes.whole and list or {}) do
-    if not run.reached[leaf.tensor] then fail_unreached(leaf, goal) end
+    if not run.reached[leaf.tensor] then fail_unreached(leaf, goal, plain) end
     if not run.moved[leaf.tensor] and leaf.tensor.count > 0 then warn_zero(leaf.path) end
   end
   return values, grads, unpack(results, 2, results.n)
