@@ -231,6 +231,10 @@ describe("contact", function()
     assert.matches("no control step was made before the first state", sentence(function()
       world:rollout { steps = 1, contact = true, on_step = function(s) s:contact(1) end }
     end))
+    for said, fields in pairs { ["contact = true"] = { steps = 1 }, ['got "grund"'] = { steps = 1, contact = true } } do
+      fields.on_step = function(s) s:contact "grund" end
+      assert.matches(said, sentence(function() world:rollout(fields) end))
+    end
     assert.matches('wall 2 %(floor%) has the name "a", which is that of wall 1', sentence(function()
       block { walls = { cq.Boundary.floor { at = 0.1, name = "a" }, cq.Boundary.floor { at = 0.05, name = "a" } } }
     end))

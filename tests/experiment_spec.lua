@@ -311,7 +311,11 @@ describe("an experiment", function()
     says(report.text, "controller.w1: 16 numbers")
     says(sentence(function()
       experiment { objective = function() return T.tensor(1) end }:check()
-    end), "does not reach the objective")
+    end), "does not reach the objective: nothing computed from it is part of the result")
+    says(sentence(function()
+      experiment { objective = function(s) return s:center("foot")[1]:item() end }:optimize { iterations = 1,
+        folder = folder .. "/number" }
+    end), "does not reach the objective: the number ", "was returned, which remembers no parameter; return a tensor")
   end)
 
   it("draws films and pictures", function()

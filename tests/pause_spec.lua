@@ -64,7 +64,8 @@ describe("Ctrl-C at a terminal", function()
   end)
 
   it("stops where that is the answer", function()
-    local seen = typed("what\ns\n", "a")
+    local seen = typed("what\nstate = 3\nparams.controller.b2:fill(0)\ns\n", "a")
+    assert.equal(3, select(2, seen:gsub("answer c, s or p; Lua is typed at the prompt, after p", "")))
     mistake.says(seen, "interrupted after iteration 5; what was computed is kept")
     assert.equal(5, #rows "a")
     assert.equal("interrupted", manifest("a").status)
@@ -88,6 +89,9 @@ describe("Ctrl-C at a terminal", function()
     local said = manifest("a").prompt
     assert.equal(5, said[1].iteration)
     mistake.says(said[1].text, "params.controller.b2:fill(0.25)")
+    local again = process.cqlua { folder .. "/script.lua", "--out", folder .. "/a", "--resume" }
+    mistake.says(again.err, "what was typed at the prompt after iteration 5 of the run in " .. folder .. "/a is not done "
+      .. "again: params.controller.b2:fill(0.25)")
     local others = typed("c\n", "b")
     mistake.says(others, "done\t")
     assert.not_equal(rows("b")[12].loss, rows("a")[12].loss)

@@ -110,6 +110,10 @@ describe("cq.Plan", function()
     for _, at in ipairs { {}, { "gait", 1, 2 }, { 1 } } do
       says(function() cq.Plan { starts = { count = 2, at = at }, gait } end, "starts.at is the name of a stage, or { name,")
     end
+    says(function() cq.Plan { starts = { count = 2, at = "a" }, { name = "a", iterations = 1, level = { coarsen = 2 } },
+      { name = "b", iterations = 1 }, { name = "c", iterations = 1, level = { coarsen = 1 } } } end,
+      "which has another level or no soft body; the last cut can be after b, c")
+    assert.equal(3, cq.Plan.topology({ coarsen = 1, starts = { count = 2, at = "coarse binary" } }).starts.cuts[1].at)
     says(function() cq.Plan.topology { starts = 0 } end,
       "starts must be a whole number at least 1 and at most 1000, or a table, got 0")
     for said, starts in pairs {
@@ -119,6 +123,7 @@ describe("cq.Plan", function()
       ["cut 2, after stage \"gait\", is not"] = { { keep = 2, at = "end" }, { keep = 1, at = "gait" } },
       ["starts.at[2] must be a whole number at least 1 and at most 5"] = { { keep = 2, at = { "gait", 6 } } },
       ["a list of cuts, or keep and at, not both"] = { keep = 2, { keep = 2, at = "gait" } },
+      ["entry 2 is nil, and entry 3 follows"] = { { keep = 2, at = "gait" }, nil, { keep = 1, at = "end" } },
       ["unknown field att (did you mean at?)"] = { { keep = 2, att = "gait" } },
       ["at is missing"] = { { keep = 2 } }, ["entry 1 must be a table, got 4"] = { 4 },
     } do

@@ -132,7 +132,7 @@ describe("run:optimize { recover }", function()
   it("gives each start its own substeps", function()
     local seed = option.program.seed
     option.program.seed = 5
-    local run = cq.Experiment(function()
+    local function problem()
       local soft = cq.Robot { shape = cq.Shape.box { size = { 0.1, 0.1 }, spacing = 0.025 },
         material = cq.Material.neo_hookean { young = 1e3, poisson = 0.3, density = 1 },
         actuators = cq.Actuator.isotropic { count = 1, max = 8e3 } }:with { actuation_weight = cq.ones { 16, 1 } }
@@ -143,16 +143,33 @@ describe("run:optimize { recover }", function()
         controller = { params = { start = start }, act = function(self) return self.params.start:reshape { 1 } end },
         objective = { effort = function(u) return -u:sum() end },
         optimizer = cq.Optimizer.gradient_descent { rate = 1, clip = 0.8 } }
-    end)
-    local made = {}
-    local result = run:optimize { folder = folder, resume = false,
-      on_iteration = function(_, _, own) made[#made + 1] = own.world.substeps end,
-      plan = cq.Plan { starts = { count = 2, keep = 1 },
-        { name = "only", iterations = 1, recover = { halvings = 0 } } } }
-    option.program.seed = seed
+    end
+    local function plan()
+      return cq.Plan { starts = { count = 2, keep = 1 },
+        { name = "only", iterations = 1, recover = { halvings = 0 } } }
+    end
+    local run, made = cq.Experiment(problem), {}
+    local result = run:optimize { folder = folder, resume = false, plan = plan(),
+      on_iteration = function(_, _, own) made[#made + 1] = own.world.substeps end }
     assert.same({ 40, 20 }, made)
     assert.is_true(result.starts[1].loss < result.starts[2].loss)
     assert.same({ 40, run.best.loss }, { run.world.substeps, run:evaluate().loss })
+    -- who looks at the run again has those of the best, without a training
+    local again = cq.Experiment(problem)
+    option.program.replay = true
+    local fine, why = pcall(again.optimize, again, { folder = folder, plan = plan() })
+    option.program.replay, option.program.seed = nil, seed
+    assert(fine, why)
+    assert.same({ 40, run.best.loss }, { again.world.substeps, again:evaluate().loss })
+    -- and who trains in its world is told
+    local message, told = require "cq.base.message", {}
+    local warn = message.warn
+    message.warn = function(format, ...) told[#told + 1] = format:format(...) end
+    cq.Experiment { world = run.world, steps = 2, trainable = { velocity = { init = { 0, 0 } } },
+      objective = function(state) return -state:center(run.world.robots[1])[1] end,
+      optimizer = cq.Optimizer.adam { rate = 0.1 } }:optimize { iterations = 1, folder = folder .. "/other" }
+    message.warn = warn
+    assert.same({ "run:optimize: the world has substeps = 40 and not 20, which an earlier training of it needed" }, told)
   end)
 
   it("leaves an update out that no step is short enough for, and the optimizer begins anew", function()

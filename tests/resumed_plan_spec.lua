@@ -346,6 +346,12 @@ describe("run:optimize with a plan", function()
       assert.same({ whole.best.loss, bits(whole.best.params) }, { parts.best.loss, bits(parts.best.params) }, at)
       assert.same({ result.iterations, result.starts }, { found.iterations, found.starts }, at)
     end
+    -- a cut that is not made yet may be another one
+    optimize(experiment(), plan(), "other", plans.stops(16))
+    C.cq_interrupt(0)
+    local found = optimize(experiment(), whole_plan { starts = { count = 5, cuts[1], cuts[3] } }, "other",
+      { resume = true })
+    assert.equal(5 * 3 + 4 * 2 + 4 * 3 + 3, found.iterations)
     says(function() optimize(experiment(), whole_plan { starts = { count = 5, cuts[1], cuts[3] } }, "halved16",
       { resume = true }) end, "the starts that go on were 4 of 5 after coarse, 2 of 4 after binary, iteration 2, 1 of 2 "
       .. "after binary, and are 4 of 5 after coarse, 1 of 4 after binary; that is over")

@@ -2,6 +2,7 @@
 -- second.
 local cq = require "cq"
 local process = require "tests.process"
+local refuses = require("tests.sentence").refuses
 
 -- relative to what was expected
 local function within(share, got, expected)
@@ -159,5 +160,16 @@ describe("examples of scenes", function()
     end
     assert.equal(6, select(2, printed("creep"):gsub("viscoelastic", "")))
     assert.equal(3, select(2, printed("cable_bend"):gsub("the tip turns by 0%.%d", "")))
+  end)
+end)
+
+describe("options of a scene", function()
+  it("are refused where it has none of that name", function()
+    for scene, said in pairs { biped = "did you mean count", walker2d = "did you mean count",
+      gripper = "allowed are dim", terrain = "allowed are slopes", soft_finger = "allowed are dim" } do
+      refuses(function() return (require("scenes." .. scene) { cuont = 3 }) end, "scenes." .. scene
+        .. ": unknown option cuont", said)
+    end
+    refuses(function() return (require "scenes.balloon"(3)) end, "scenes.balloon: options must be a table, got 3")
   end)
 end)

@@ -143,6 +143,21 @@ describe("a design", function()
     assert.is_true(design:start(1).sign:equal(design.params.sign))
   end)
 
+  it("is made anew where one of its variables is another tensor", function()
+    local design = design_of()
+    T.value_and_grad(function(shift)
+      local p = {}
+      for name, tensor in pairs(design.params) do p[name] = tensor end
+      p.density = design.params.density + shift
+      local map = design:map(p)
+      assert.equal(map, design:map(p))
+      p.density = p.density + 0.5
+      local other = design:map(p)
+      assert.is_true(other.density:mean():item() > map.density:mean():item() + 0.1)
+      return other.density:mean()
+    end)(T.param(0.1))
+  end)
+
   it("gives every particle its share of mass, stiffness and actuation", function()
     local design = design_of { solid_region = "tip", material = { min_density = 0.01, actuation_exponent = 2 } }
     local map = design:map(variables(design))

@@ -43,6 +43,8 @@ describe("robot:hydrostatic", function()
         high = cq.Material.neo_hookean { young = 10, poisson = 0.3 } },
     }
     local still = robot:hydrostatic { gravity = { 0, -2 }, surface = 0.125 }
+    mistake.refuses(function() robot:stretched({ axis = "y", factor = 2 }):hydrostatic { gravity = { 0, -2 } } end,
+      "give surface, the height of the liquid: the robot's particles are no longer those of its shape")
     local volume, f = still.values.volume.tensor, still.values.deformation.tensor
     for p = 1, robot.particle_count do
       local y, side = robot.position:get(p, 2), f:get(p, 1, 1)

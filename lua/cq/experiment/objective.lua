@@ -64,7 +64,9 @@ function objectives.number(value, what)
     is.fail("cq.Experiment: %s must give one number, got %s", what,
       T.is_tensor(value) and "a tensor {" .. table.concat(value:shape(), ", ") .. "}" or text.describe(value))
   end
-  return T.as_tensor(value):reshape {}
+  local out = T.as_tensor(value):reshape {}
+  rawset(out, "was_number", type(value) == "number" or nil)         -- for an error
+  return out
 end
 
 -- The state at the start, if the user's function takes it as its second argument. nil: it takes one argument.

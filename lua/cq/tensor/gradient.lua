@@ -167,7 +167,10 @@ local function evaluate_all(f, list, plan, what, p, ...)
   for k, weights in ipairs(passes) do grads[k] = pass(run, p, weights, k < #passes) end
   if #passes == 0 then run.record:backward({}, {}) end
   local goal, plain = gradient.goal(names), nil
-  for _, name in ipairs(names) do plain = plain or type(results[1][name]) == "number" and results[1][name] or nil end
+  for _, name in ipairs(names) do
+    local number = results[1][name]
+    if type(number) == "number" or rawget(number, "was_number") then plain = plain or values[name] end
+  end
   for _, leaf in ipairs(passes.whole and list or {}) do
     if not run.reached[leaf.tensor] then fail_unreached(leaf, goal, plain) end
     if not run.moved[leaf.tensor] and leaf.tensor.count > 0 then warn_zero(leaf.path) end
