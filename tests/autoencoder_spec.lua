@@ -2,6 +2,7 @@
 -- state and to its weights, what it collects, and a run of it as data.
 local cq = require "cq"
 local engine = require "cq.base.engine"
+local option = require "cq.option"
 local T = require "cq.tensor"
 local scene = require "tests.scene"
 local spread = require "tests.spread"
@@ -71,7 +72,16 @@ describe("an autoencoder", function()
     local other = again:fit { pictures = seen, optimizer = adam(3e-3), iterations = 250, batch = 16 }
     assert.same(history.loss, other.loss)
     for name, value in pairs(eye.weights) do assert.is_true(value:equal(again.weights[name]), name) end
-    assert.is_false(small({ seed = 5 }).weights.w_conv1:equal(again.weights.w_conv1))
+    local fifth, before = small { seed = 5 }, option.program.seed
+    assert.is_false(fifth.weights.w_conv1:equal(again.weights.w_conv1))
+    option.program.seed = 5
+    local by_program, own = small(), small { seed = 0 }
+    option.program.seed = 2 ^ 53
+    small()
+    option.program.seed = before
+    assert.is_true(by_program.weights.w_conv1:equal(fifth.weights.w_conv1))
+    assert.same(fifth.random:state(), by_program.random:state())
+    assert.is_true(own.weights.w_conv1:equal(small().weights.w_conv1))
     -- a latent vector and the picture of it
     local mean, log_variance = eye:encode(seen)
     assert.same({ 40, 3 }, mean:shape())

@@ -1,5 +1,6 @@
 -- env: environments of reinforcement learning: what a step gives, beginnings, ends, failures, windows with gradients.
 local cq = require "cq"
+local option = require "cq.option"
 local T = require "cq.tensor"
 local scene = require "tests.scene"
 local scratch = require "tests.scratch"
@@ -104,6 +105,21 @@ describe("an environment", function()
     -- a scene with the values of another one is that one
     local z = env:reset { seed = 5 }
     assert.is_true(z:slice(9, 10, 2):equal(one:slice(9, 10, 2)))
+  end)
+
+  it("is drawn by --seed where none is given, however large", function()
+    local function drawn(seed, given)
+      local world, before = scene.world(scene.robot()), option.program.seed
+      local env = make({ reset = function(random) return nil, random:uniform { 2 } end }, world)
+      option.program.seed = seed
+      local z = env:reset { seed = given }:slice(9, 10, 2)
+      option.program.seed = before
+      return z
+    end
+    assert.is_true(drawn(nil, nil):equal(drawn(nil, 0)))
+    assert.is_true(drawn(7, nil):equal(drawn(nil, 7)))
+    assert.is_true(drawn(7, 3):equal(drawn(nil, 3)))
+    assert.is_false(drawn(2 ^ 53 - 1, nil)[1]:equal(drawn(2 ^ 53 - 1, nil)[2]))
   end)
 
   it("ends a scene whose simulation fails, and goes on with the others", function()

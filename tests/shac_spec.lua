@@ -2,6 +2,7 @@
 local cq = require "cq"
 local T = require "cq.tensor"
 local critic = require "cq.learn.critic"
+local option = require "cq.option"
 local regulator = require "tests.regulator"
 local scene = require "tests.scene"
 local scratch = require "tests.scratch"
@@ -127,6 +128,27 @@ describe("SHAC", function()
     equal(whole.critic.target, rest.critic.target)
     assert.equal(whole.history[3].loss, rest.history[3].loss)
     assert.equal(3, #rest.history)
+  end)
+
+  it("has the program's seed where none is given, as PPO has", function()
+    local function trained(kind, seed, given)
+      local before = option.program.seed
+      option.program.seed = seed
+      local fields = kind == "shac" and { horizon = 2 } or { batch = 4, minibatches = 2, epochs = 1 }
+      fields.env, fields.steps, fields.hidden, fields.seed = small_env(), 4, { 3 }, given
+      local learner = cq.Learner[kind](fields)
+      option.program.seed = 11                            -- the learner keeps its own
+      learner:train()
+      option.program.seed = before
+      return learner
+    end
+    for _, kind in ipairs { "ppo", "shac" } do
+      local wanted = trained(kind, nil, 7)
+      equal(wanted.params, trained(kind, 7).params)
+      equal(wanted.params, trained(kind, 5, 7).params)
+      equal(trained(kind).params, trained(kind, nil, 0).params)
+      assert.is_false(wanted.params.mean_w1:equal(trained(kind, 2 ^ 53).params.mean_w1))
+    end
   end)
 
   it("refuses what gradients do not go through", function()

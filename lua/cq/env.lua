@@ -11,6 +11,7 @@
 -- A step is a rollout of one control step that goes on from the state of the step before. Where a tape records, it is
 -- differentiable: env:window makes several of them, with gradients to a controller.
 local method = require "cq.base.method"
+local option = require "cq.option"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
@@ -114,7 +115,8 @@ end
 local reset_spec = is.define("env:reset", { seed = is.integer { min = 0, max = 2 ^ 32, optional = true } })
 
 ---@class env.reset.def
----@field seed? integer     of what reset draws in each scene; the first time 0, later the numbers go on, unless given
+---@field seed? integer     of what reset draws in each scene; unless given, the first time the program's --seed, or 0, and
+---  later the numbers go on
 
 ---Begins a new episode in every scene; running episodes are given up. Must be called before the first env:step.
 ---@param options? env.reset.def
@@ -122,8 +124,10 @@ local reset_spec = is.define("env:reset", { seed = is.integer { min = 0, max = 2
 function Env:reset(options)
   local def = reset_spec(options or {})
   if def.seed or not self.random then
+    -- --seed may be as large as 2^53, up to which numbers are whole
+    local seed = def.seed or (option.program.seed or 0) % 2 ^ 32
     self.random = {}
-    for scene = 1, self.scenes do self.random[scene] = random { seed = (def.seed or 0) * 65536 + scene } end
+    for scene = 1, self.scenes do self.random[scene] = random { seed = seed * 65536 + scene } end
   end
   self.variants, self.goal_rows, self.length, self.returned, self.acted = {}, {}, {}, {}, {}
   return begin(self, nil, nil)

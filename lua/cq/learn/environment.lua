@@ -77,7 +77,8 @@ end
 ---@return cq.Tensor
 function environment.reset(self)
   local env = self.env
-  return checked(self, "reset must give observations", env:reset { seed = self.options.seed },
+  local seed = self.options.seed % 2 ^ 32      -- --seed may be larger than those of an environment
+  return checked(self, "reset must give observations", env:reset { seed = seed },
     { env.scenes, env.observation_space.shape[1] }):detach():copy()
 end
 

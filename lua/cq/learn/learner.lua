@@ -61,13 +61,14 @@ end
 
 ---A learner before its first update, with the network "mean" of its policy.
 ---@param kind table         from learner.subclass
----@param o table            its options: env, steps, hidden, seed, normalize_observations
+---@param o table            its options: env, steps, hidden, seed, normalize_observations; a seed that is left out is set
 ---@param horizon integer    control steps of each scene in an update
 ---@return cq.Learner
 ---@return integer inputs    numbers of an observation
 ---@return integer signals
 function learner.new(kind, o, horizon)
   local inputs, signals = o.env.observation_space.shape[1], o.env.action_space.shape[1]
+  o.seed = o.seed or option.program.seed or 0
   local self = setmetatable({
     env = o.env, options = o, params = {}, random = random { seed = o.seed }, history = {}, steps_made = 0,
     updates_made = 0, updates = math.floor(o.steps / (horizon * o.env.scenes)), horizon = horizon, began = false,

@@ -177,7 +177,7 @@ local spec = is.define("cq.Learner.ppo", {
   gamma = is.number { min = share.min, max = share.max, default = 0.99 },
   lambda = is.number { min = share.min, max = share.max, default = 0.95 },
   clip = is.number { above = 0, default = 0.2 }, entropy_weight = is.number { min = 0, default = 0 },
-  normalize_observations = is.boolean { default = true }, seed = is.integer { min = 0, max = 2 ^ 31, default = 0 },
+  normalize_observations = is.boolean { default = true }, seed = is.integer { min = 0, max = 2 ^ 31, optional = true },
 })
 
 ---@class cq.Learner.ppo.def
@@ -193,7 +193,7 @@ local spec = is.define("cq.Learner.ppo", {
 ---@field clip? number            of the ratio of densities, and of the value's moves in an update
 ---@field entropy_weight? number  of the entropy of the policy, which is a bonus
 ---@field normalize_observations? boolean   by their running mean and deviation, within +-10
----@field seed? integer           of weights, actions, minibatches and the environment
+---@field seed? integer           of weights, actions, minibatches and the environment; the program's --seed, or 0, unless given
 
 -- Raises an error if scenes or minibatches do not divide a batch, or it is larger than all steps.
 local function check_sizes(env, o)

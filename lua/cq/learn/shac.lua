@@ -108,7 +108,7 @@ local spec = is.define("cq.Learner.shac", {
   critic_hidden = is.list(is.integer { min = 1 }, { default = { 64, 64 } }),
   critic_passes = is.integer { min = 1, default = 16 },
   critic_minibatches = is.integer { min = 1, default = 4 },
-  normalize_observations = is.boolean { default = true }, seed = is.integer { min = 0, max = 2 ^ 31, default = 0 },
+  normalize_observations = is.boolean { default = true }, seed = is.integer { min = 0, max = 2 ^ 31, optional = true },
 })
 
 ---@class cq.Learner.shac.def
@@ -124,7 +124,7 @@ local spec = is.define("cq.Learner.shac", {
 ---@field critic_passes? integer       over a window, after each
 ---@field critic_minibatches? integer  of a pass
 ---@field normalize_observations? boolean   by their running mean and deviation, which stand still within a window
----@field seed? integer           of weights, noise, minibatches and the environment
+---@field seed? integer           of weights, noise, minibatches and the environment; the program's --seed, or 0, unless given
 
 -- Raises an error if the environment has no window for gradients, or sizes do not fit.
 local function check(env, o)

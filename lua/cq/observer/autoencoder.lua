@@ -12,6 +12,7 @@
 -- fitted.
 local is = require "cq.base.schema"
 local method = require "cq.base.method"
+local option = require "cq.option"
 local tables = require "cq.base.tables"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
@@ -478,7 +479,7 @@ local spec = is.define("cq.Observer.autoencoder", {
   group = is.any { optional = true }, center = is.any { optional = true },
   spacing = is.number { above = 0, optional = true }, particles = is.integer { min = 1, optional = true },
   layers = is.list(is.integer { min = 1 }, { default = { 16, 32, 32 } }), dense = is.integer { min = 0, default = 64 },
-  beta = is.number { min = 0, default = 1e-3 }, seed = is.integer { min = 0, default = 0 },
+  beta = is.number { min = 0, default = 1e-3 }, seed = is.integer { min = 0, optional = true },
   every = is.integer { min = 1, default = 1 },
   collect = is.integer { min = 0, default = 0 }, replay = is.integer { min = 1, default = 2000 },
   trainable = is.boolean { default = false }, weights = is.any { optional = true },
@@ -497,7 +498,7 @@ method.guard(Autoencoder, "autoencoder")
 ---@field layers? integer[]        channels of the convolutions, 16, 32, 32
 ---@field dense? integer           numbers of the layer after them, 64; 0: none
 ---@field beta? number             weight of the divergence from a normal distribution, 1e-3; 0: an autoencoder that is not variational
----@field seed? integer            of weights, batches and noise
+---@field seed? integer            of weights, batches and noise; the program's --seed, or 0, unless given
 ---@field every? integer           looks at each control step that is a multiple of this, and holds what it saw between; 1
 ---@field collect? integer         keeps the picture of each control step that is a multiple of this; 0: none
 ---@field replay? integer          pictures that are kept, the newest, 2000
@@ -508,6 +509,7 @@ method.guard(Autoencoder, "autoencoder")
 ---@return cq.Observer.Autoencoder
 return function(fields)
   local self = setmetatable(spec(fields), Autoencoder)
+  self.seed = self.seed or option.program.seed or 0
   for _, pixels in ipairs(self.window) do
     if pixels % STRIDE ^ #self.layers ~= 0 then
       is.fail("cq.Observer.autoencoder: window must be a multiple of %d, for %s of stride 2, got %d",
@@ -518,7 +520,7 @@ return function(fields)
     is.fail("cq.Observer.autoencoder: channels has %q twice", self.channels[1])
   end
   self.family, self.collected, self.made = "autoencoder", 0, 0
-  self.random, self.last = random { seed = self.seed + 1 }, setmetatable({}, { __mode = "v" })
+  self.random, self.last = random { seed = (self.seed + 1) % 2 ^ 53 }, setmetatable({}, { __mode = "v" })
   local own, given = draw(self), self.weights
   own.scale = T.ones { channel_count(self) }
   self.weights, self.fitted = own, given ~= nil
