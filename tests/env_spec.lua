@@ -122,6 +122,36 @@ describe("an environment", function()
     assert.is_false(drawn(2 ^ 53 - 1, nil)[1]:equal(drawn(2 ^ 53 - 1, nil)[2]))
   end)
 
+  it("keeps goals and observations that the script writes into afterwards", function()
+    local kept, seen = T.zeros { 2 }, T.zeros { 2, 8 }
+    local other = make()
+    local env = make { observer = function(state) return seen:copy_from(motion(state)) end,
+      reset = function(_, number) return nil, kept:copy_from(T.full({ 2 }, number)) end }
+    local z = env:reset()
+    assert.same({ { 1, 1 }, { 2, 2 } }, z:slice(9, 10, 2):totable())
+    local function spoil(...)
+      for _, tensor in ipairs { ... } do tensor:fill(7) end
+    end
+    other:reset()
+    spoil(z, seen)
+    local function zero(z_given)
+      spoil(z_given)
+      return T.zeros { 2, 2 }
+    end
+    local window, wanted = env:window { controller = zero, steps = 2 },
+      other:window { controller = function() return T.zeros { 2, 2 } end, steps = 2 }
+    assert.is_true(window.observation:slice(1, 8, 3):equal(wanted.observation))
+    assert.is_true(window.final_observation:slice(1, 8, 3):equal(wanted.final_observation))
+    spoil(window.last)
+    local after, _, _, _, info = env:step(T.zeros { 2, 2 })
+    spoil(after)
+    assert.is_false(info.final_observation:equal(after))
+    assert.is_true(env:snapshot().observation:slice(1, 8, 2):equal((other:step(T.zeros { 2, 2 }))))
+    local again = env:restore(env:snapshot())
+    spoil(again)
+    assert.is_false(env.observation:equal(again))
+  end)
+
   it("ends a scene whose simulation fails, and goes on with the others", function()
     local world = scene.world(scene.robot(), { walls = {} })
     local function velocity(_, k) return world.robot:with { velocity = k == 2 and { 0, 3.2 } or { 0, 0.8 } } end
@@ -326,8 +356,17 @@ describe("what an environment refuses", function()
     end
     assert.equal("cq.Env: the goal of reset must be finite, it is not for scene 1",
       sentence(function() make { reset = function() return nil, 0 / 0 end } end))
-    assert.is_truthy(sentence(function() env:window { controller = cq.Controller.sines {}, steps = 2 } end)
-      :find("env:window: the controller follows the time", 1, true))
+    local function window(text, controller)
+      assert.is_truthy(sentence(function() env:window { controller = controller, steps = 2 } end)
+        :find("env:window: " .. text, 1, true))
+    end
+    window("the controller follows the time", cq.Controller.sines {})
+    for _, part in ipairs { cq.Controller.sines {}, cq.Controller.open_loop { steps = 100 } } do
+      local sum = cq.Controller.sum { rhythm = part, feedback = cq.Controller.linear {} }
+      window("the part rhythm of the controller follows the time", sum)
+      window("the part rhythm of the controller follows the time", cq.Controller.sum { whole = sum })
+    end
+    window("the controller remembers something", function(_, hidden) return T.zeros { 2, 2 }, (hidden or 0) + 1 end)
     local acceleration = cq.Observer.centroid { groups = { "trunk" }, acceleration = true }
     assert.is_truthy(sentence(function() make { observer = acceleration } end):find("the observer remembers", 1, true))
     assert.is_truthy(sentence(function() make { observer = cq.Observer.centroid { groups = "trunk", clock = 3 } } end)

@@ -61,9 +61,13 @@ local function check_finite(tensor, what)
   end
 end
 
--- Observations of all scenes in a state (cq.State) {scenes, numbers}: the observer's numbers, followed by the scene's
--- goal where there are goals. Errors: an observer with a memory; an observation of another shape than the first one;
--- numbers that are not finite.
+-- A tensor that the environment keeps and gives to the script: a copy, so that neither writes into the other's; the
+-- tensor itself where a tape records.
+local function apart(tensor) return tape.recording() and tensor or tensor:copy() end
+
+-- Observations of all scenes in a state (cq.State) {scenes, numbers}, a tensor of the environment's own: the observer's
+-- numbers, followed by the scene's goal where there are goals. Errors: an observer with a memory; an observation of
+-- another shape than the first one; numbers that are not finite.
 local function observe(self, state)
   local z, memory = self.observer:observe(state)
   if memory ~= nil then
@@ -80,7 +84,7 @@ local function observe(self, state)
     is.fail("cq.Env: the observer must always give the same count of numbers; the observation of a scene has %d, and had %d when the environment was made",
       z:size(2), space.shape[1])
   end
-  return check_finite(z, "cq.Env: observations")
+  return apart(check_finite(z, "cq.Env: observations"))
 end
 
 -- ---- beginnings -----------------------------------------------------------------------------------------------------
@@ -92,8 +96,8 @@ local function forget(state, recorded)
 end
 
 -- Begins new episodes in the scenes whose entry in `map` is 0, or in all without a map; the others keep their present
--- `state`. Sets self.state and self.observation, and returns the observation {scenes, numbers}. An error, as one of the
--- user's reset, leaves scenes without an episode: only env:reset begins them.
+-- `state`. Sets self.state and self.observation. An error, as one of the user's reset, leaves scenes without an
+-- episode: only env:reset begins them.
 local function begin(self, state, map)
   self.ready = false
   for scene = 1, self.scenes do
@@ -109,7 +113,6 @@ local function begin(self, state, map)
   self.state = roll.state
   self.observation = observe(self, self.state)
   self.ready = true
-  return self.observation
 end
 
 local reset_spec = is.define("env:reset", { seed = is.integer { min = 0, max = 2 ^ 32, optional = true } })
@@ -130,7 +133,8 @@ function Env:reset(options)
     for scene = 1, self.scenes do self.random[scene] = random { seed = seed * 65536 + scene } end
   end
   self.variants, self.goal_rows, self.length, self.returned, self.acted = {}, {}, {}, {}, {}
-  return begin(self, nil, nil)
+  begin(self, nil, nil)
+  return apart(self.observation)
 end
 
 -- ---- steps ----------------------------------------------------------------------------------------------------------
@@ -249,12 +253,26 @@ function Env:step(actions)
   local terminated, truncated, map = ends(self, after, failed)
   snapshot.note(self, u)
   for scene = 1, self.scenes do self.returned[scene] = self.returned[scene] + reward:get(scene) end
-  local info = { final_observation = last, failed = mask_of(self, failed),
+  local info = { final_observation = apart(last), failed = mask_of(self, failed),
     episode_return = T.tensor(self.returned), episode_length = T.tensor(self.length) }
   forget(before, tape.recording())
   self.state, self.observation = after, last
-  local z = map and begin(self, after, map) or last
-  return z, reward, terminated, truncated, info
+  if map then begin(self, after, map) end
+  return apart(self.observation), reward, terminated, truncated, info
+end
+
+local REMEMBERS = "env:window: the controller remembers something from step to step, which scenes that begin again "
+  .. "must not; take one that acts on the observation alone"
+
+-- Raises an error if a controller, or a part of a sum, follows the time. name: of the part.
+local function check_timeless(controller, name)
+  for _, part in ipairs(T.leaves.sorted_keys(controller.family == "sum" and controller.parts or {})) do
+    check_timeless(controller.parts[part], part)
+  end
+  if controller.blind and controller.family ~= "sum" then
+    is.fail("env:window: %s follows the time, which differs between scenes that begin again at different steps; take one that acts on the observation",
+      name and ("the part %s of the controller"):format(name) or "the controller")
+  end
 end
 
 local window_spec = is.define("env:window", { controller = is.any(), steps = is.integer { min = 1 } })
@@ -276,12 +294,8 @@ function Env:window(fields_given)
     is.fail("env:window: steps is %d, an episode has %d; a window is no longer than that", def.steps, self.steps)
   end
   local controller = controllers.of(def.controller, "env:window")
-  if controller.start and (controller.family ~= "sum" or controller:start()) then
-    is.fail "env:window: the controller remembers something from step to step, which scenes that begin again must not; take one that acts on the observation alone"
-  end
-  if controller.blind then
-    is.fail "env:window: the controller follows the time, which differs between scenes that begin again at different steps; take one that acts on the observation"
-  end
+  if controller.start and (controller.family ~= "sum" or controller:start()) then is.fail(REMEMBERS) end
+  check_timeless(controller)
   local policy = { world = self.world, observer = self.observer, signal_count = self.action_space.shape[1] }
   controller = controller:check_rollout(policy) or controller
   local state = self.state
@@ -292,13 +306,14 @@ function Env:window(fields_given)
     episode_return = {}, episode_length = {} }
   for k = 1, def.steps do
     out.observation[k] = self.observation
-    local u = controller:act(self.observation, nil, self.state.time, self.state.step + 1)
+    local u, memory = controller:act(apart(self.observation), nil, self.state.time, self.state.step + 1)
+    if memory ~= nil then is.fail(REMEMBERS) end
     local _, reward, terminated, truncated, info = self:step(u)
     out.reward[k], out.terminated[k], out.truncated[k] = reward, terminated, truncated
     for name, value in pairs(info) do out[name][k] = value end
   end
   for name, list in pairs(out) do out[name] = T.stack(list, 1) end
-  out.last = self.observation
+  out.last = apart(self.observation)
   return out
 end
 
@@ -317,7 +332,7 @@ end
 ---@return cq.Tensor observation     {scenes, numbers}
 function Env:restore(saved)
   tape.pause(snapshot.restore, self, saved, observe)
-  return self.observation
+  return apart(self.observation)
 end
 
 -- ---- making one -----------------------------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ local function take_goal(self, scene, goal)
     self.goal_size = 0
     return
   end
-  local row = T.as_tensor(goal, "cq.Env: the goal of reset"):detach():flatten()
+  -- a copy: reset may give the same tensor for each scene
+  local row = T.as_tensor(goal, "cq.Env: the goal of reset"):detach():flatten():copy()
   if not row:finite() then is.fail("cq.Env: the goal of reset must be finite, it is not for scene %d", scene) end
   self.goal_size = self.goal_size or row.count
   if row.count ~= self.goal_size then
