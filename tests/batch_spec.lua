@@ -156,3 +156,21 @@ describe("a value that may be of walls or of scenes", function()
     world:close()
   end)
 end)
+
+describe("an observation {batch}", function()
+  it("is refused, as it may be one number of each scene or numbers that they share", function()
+    local world = scene.world(scene.robot())
+    local function height(s) return s:center("foot"):slice(2, 2, -1):flatten() end
+    local function steps(batch, observer)
+      return world:rollout { steps = 1, batch = batch, observer = observer,
+        controller = cq.Controller.linear { seed = 1 } }
+    end
+    local said = sentence(function() steps(2, height) end)
+    assert.matches("the observer must give {2, numbers}, a row for each scene, got {2}: give z:unsqueeze%(2%) for one "
+      .. "number of each scene", said)
+    local each = steps(2, function(s) return height(s):unsqueeze(2) end)
+    assert.is_true(each.signals:equal(T.concat({ steps(1, height).signals, steps(1, height).signals }, 2)))
+    steps(3, function() return T.ones { 2 } end)
+    world:close()
+  end)
+end)

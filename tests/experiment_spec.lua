@@ -83,6 +83,8 @@ describe("an experiment", function()
       ["weight was mass and is particle"] = { weight = "particle" },
       ["observer.weight was mass and is volume"] = {
         observer = cq.Observer.centroid { groups = { "foot", "trunk" }, velocity = true, weight = "volume" } },
+      ["observer.groups was {foot, trunk} and is {trunk, foot}"] = {
+        observer = cq.Observer.centroid { groups = { "trunk", "foot" }, velocity = true } },
       ["density was 1 to 1.5 and is 2, mass was"] = {
         world = scene.world(scene.robot {
           material = cq.Material.corotated { young = 8, poisson = 0.2, density = 2 },
@@ -101,6 +103,37 @@ describe("an experiment", function()
       .. "optimizer.clip was none and is 1, optimizer.rate was 0.05 and is 0.01, rate of controller.b1 was none and is "
       .. "0.02, rate of controller.w1 was none and is 0.02")
     messages.warn = warn
+  end)
+
+  it("knows the particles of its goal by their names or their count, and a clock", function()
+    local world, path = scene.world(scene.robot()), folder .. "/a"
+    local function train(iterations, of, clock)
+      return cq.Experiment { world = world, steps = 4, controller = cq.Controller.linear { seed = 2 },
+        observer = cq.Observer.particles { group = world.robot:group "foot", clock = clock },
+        objective = { goal = { of = of, at = { 0.5, 0.5 } } }, optimizer = cq.Optimizer.adam { rate = 0.05 },
+      }:optimize { iterations = iterations, folder = path, resume = iterations > 2 }
+    end
+    train(2, world.robot:group "foot")
+    local function refused(part, ...)
+      local why = sentence(train, 3, ...)
+      require("cq.run").close_open "odd"
+      says(why, "of another problem: " .. part .. ";")
+    end
+    refused("goal.of was foot and is trunk", "trunk")
+    refused("goal.of was foot and is 2 particles", { 1, 2 })
+    refused("goal.of was foot and is {{foot, trunk}}", { { "foot", "trunk" } })
+    refused("goal.of was foot and is " .. world.robot.name, world.robot)
+    refused("observer.clock was none and is {2}, observer.clock_amplitude was none and is 1", "foot", 2)
+    assert.equal(3, train(3, "foot").iterations)
+    -- a run of an earlier program has not saved these
+    local state = cq.load(path .. "/optimizer.bin")
+    local problem = state.optimizer.starts[1].solver.signature.problem
+    for _, name in ipairs { "goal.of", "observer.groups", "observer.group", "observer.clock" } do
+      assert.is_string(problem[name])
+      problem[name] = nil
+    end
+    cq.save(path .. "/optimizer.bin", state)
+    assert.equal(4, train(4, "trunk").iterations)
   end)
 
   it("does not go on from parameters of other shapes, or of more of them", function()

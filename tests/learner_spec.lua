@@ -134,6 +134,24 @@ describe("PPO", function()
     scratch.close()
   end)
 
+  it("goes on with the same groups alone, where they are saved", function()
+    local function seeing(groups)
+      local env = small_env()
+      env = cq.Env { world = env.world, steps = 3, scenes = 2, reward = env.reward,
+        observer = cq.Observer.centroid { groups = groups } }
+      return cq.Learner.ppo { env = env, steps = 16, batch = 16, minibatches = 2, epochs = 1, hidden = { 3 } }
+    end
+    local state = seeing({ "foot", "trunk" }):state()
+    seeing({ "foot", "trunk" }):restore(state)
+    local other = seeing { "trunk", "foot" }
+    assert.matches("of another problem: env.observer.groups was {foot, trunk} and is {trunk, foot}",
+      sentence(function() other:restore(state) end))
+    for name in pairs(state.signature.problem) do
+      if name:find "^env%.observer" then state.signature.problem[name] = nil end
+    end
+    other:restore(state)
+  end)
+
   it("goes on with more steps, and refuses a folder of another training before it touches it", function()
     local folder = scratch.open() .. "/"
     local function small(more)

@@ -336,6 +336,9 @@ describe("a goal", function()
     assert.equal(loss(square), loss { goal = { of = "trunk", at = { 0.5, 0.4 } } })
     assert.near(loss(square) + 2 * loss(function(s) return s:mean_square_velocity("trunk") end),
       loss { goal = { of = "trunk", at = { 0.5, 0.4 }, velocity_weight = 2 } }, 1e-12)
+    local function both(s) return (s:center({ { "trunk", "foot" } })[1] - cq.tensor { 0.5, 0.4 }):square():sum() end
+    assert.equal(loss(both), loss { goal = { of = { { "trunk", "foot" } }, at = { 0.5, 0.4 } } })
+    assert.is_number(loss { goal = { of = { { "trunk", "foot" } }, at = { 0.5, 0.4 }, velocity_weight = 2 } })
     assert.near(loss(square) + 1,
       loss { goal = { of = "trunk", at = { 0.5, 0.4 } }, terminal = function() return 1 end }, 1e-12)
   end)
@@ -346,6 +349,8 @@ describe("a goal", function()
     says(made { of = "trunk", at = { 0.3, -0.1 } }, "the goal { 0.3, -0.1 } is outside of the world")
     says(made { of = "trunk", at = { 0.3, 0.1, 0.2 } }, "goal.at has 3 components, the world is 2D")
     says(made { of = "trunc", at = { 0.3, 0.1 } }, "trunc")
+    says(made { of = { "foot", "trunk" }, at = { 0.3, 0.1 } },
+      'goal.of has 2 groups, and one of them is to be at the place; { { "a", "b" } } is the mean of the particles of both')
     says(made { of = "trunk", att = { 0.3, 0.1 } }, "unknown field att (did you mean at?)")
   end)
 end)

@@ -6,7 +6,8 @@ local T = require "cq.tensor"
 local goal = {}
 
 ---@class cq.Experiment.goal.def
----@field of any           a group's name, a list of particle numbers, a group (cq.Group) or a robot, whose mean position is meant
+---@field of any           a group's name, a list of particle numbers, a group (cq.Group) or a robot, whose mean position is meant;
+---  { { "a", "b" } }: that of several groups together
 ---@field at number[]      {dim} in the world [length]
 ---@field velocity_weight? number     adds so much times the mean of |v|^2 of these [time^2]
 
@@ -16,7 +17,8 @@ local spec = is.define("cq.Experiment: goal", {
 }, nil, is.renamed { rest = "velocity_weight" })
 
 ---Checks the goal of an objective: a place inside of the world, for particles that exist. Returns it with defaults and,
----as its field `tensor`, the place. Errors: no `of`; a place outside of the world or of another dimension.
+---as its field `tensor`, the place. Errors: no `of`, or several groups apart; a place outside of the world or of
+---another dimension.
 ---@param given cq.Experiment.goal.def
 ---@param world cq.World
 ---@return table
@@ -35,7 +37,11 @@ function goal.check(given, world)
         text.place(def.at), text.place(size))
     end
   end
-  world:selection(def.of, "cq.Experiment: goal.of")
+  local rows = world:selection(def.of, "cq.Experiment: goal.of").count
+  if rows > 1 then
+    is.fail("cq.Experiment: goal.of has %d groups, and one of them is to be at the place; { { \"a\", \"b\" } } is the mean of the particles of both",
+      rows)
+  end
   def.tensor = T.tensor(def.at)
   return def
 end

@@ -37,7 +37,10 @@ local function add_objective(out, objective)
   out.objective = table.concat(parts, ", ")
   if objective.running and type(objective.reduce) == "string" then out["objective.reduce"] = objective.reduce end
   local goal = objective.goal
-  if goal then out["goal.at"], out["goal.velocity_weight"] = word(goal.at), word(goal.velocity_weight) end
+  if goal then
+    out["goal.of"] = signature.particles(goal.of)
+    out["goal.at"], out["goal.velocity_weight"] = word(goal.at), word(goal.velocity_weight)
+  end
 end
 
 -- Adds an observer or controller to the signature `out`: one of the library by its fields, a user's own as "one's own".
@@ -81,6 +84,7 @@ return function(run, stage, optimizer)
   add_policy(problem, "controller", run.controller, { "activation", "hidden", "count", "frequency", "hold" })
   add_policy(problem, "observer", run.observer,
     { "position", "velocity", "acceleration", "clusters", "seed", "weight" })
+  if run.observer and run.observer.family then signature.add_sight(problem, run.observer, "observer") end
   for name, value in pairs(run.own_design and design_words(run.own_design) or {}) do problem["design "
     .. name] = value end
   local changing = {}

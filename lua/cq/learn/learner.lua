@@ -169,6 +169,8 @@ local function signature_of(self)
   local problem = { scenes = signature.word(env.scenes), episode = signature.word(env.steps),
     observations = signature.word(env.observation_space.shape), actions = signature.word(env.action_space.shape),
     world = env.world and tostring(env.world) }
+  local observer = text.is_instance(env, "cq.Env") and env.observer
+  if observer and observer.family then signature.add_sight(problem, observer, "env.observer") end
   for _, name in ipairs(of_problem) do problem[name] = o[name] ~= nil and signature.word(o[name]) or nil end
   local manner = {}
   for name, value in pairs(o) do

@@ -162,6 +162,15 @@ local function force_of(force, signals, state)
   return f
 end
 
+-- Raises an error for an observation {batch}: one number of each scene, which controllers would take for as many that
+-- all scenes share.
+local function require_rows(self, observation)
+  local batch = self.batch
+  if not (self.batched and batch > 1 and observation.rank == 1 and observation.count == batch) then return end
+  is.fail("the observer must give {%d, numbers}, a row for each scene, got {%d}: give z:unsqueeze(2) for one number of each scene, z:unsqueeze(1):expand { %d, %d } for numbers that all scenes share",
+    batch, batch, batch, batch)
+end
+
 ---Asks observer and controller for the signals in a state, those of no effect without a controller; and their memories
 ---after it.
 ---Errors: numbers that are not finite, or of another shape.
@@ -174,6 +183,7 @@ function control.answer(self, state, hidden)
     self.phase = "the observer"
     observation, after.observer = self.observer:observe(state, hidden.observer)
     check_finite(observation, "observation")
+    require_rows(self, observation)
   end
   if controller then
     self.phase = "the controller"

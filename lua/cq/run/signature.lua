@@ -32,6 +32,37 @@ function signature.word(value)
   return "{" .. table.concat(list, ", ") .. "}"
 end
 
+---Particles that a user selects, as text: a group's or robot's name, the count of particle numbers, a list of these.
+---@param which any
+---@return string
+function signature.particles(which)
+  local is_object = text.is_instance(which, "cq.Group") or text.is_instance(which, "cq.Robot")
+  if type(which) ~= "table" or is_object then return signature.word(is_object and which.name or which) end
+  if type(which[1]) == "number" then return text.count(#which, "particle") end
+  local list = {}
+  for k, entry in ipairs(which) do list[k] = signature.particles(entry) end
+  return "{" .. table.concat(list, ", ") .. "}"
+end
+
+---Adds which particles an observer of the library sees, and its clock, to a table, as texts by name.
+---@param out table<string, string>
+---@param observer cq.Observer
+---@param name string              before the names of its fields
+function signature.add_sight(out, observer, name)
+  for _, field in ipairs { "groups", "group" } do
+    out[name .. "." .. field] = signature.particles(observer[field])
+  end
+  for _, field in ipairs { "clock", "clock_amplitude" } do
+    out[name .. "." .. field] = signature.word(observer[field])
+  end
+end
+
+-- Entries of problems that earlier programs did not save. Where one is not saved, it may be any.
+local later = { ["goal.of"] = true }
+for _, name in ipairs { "observer", "env.observer" } do
+  for _, field in ipairs { "groups", "group", "clock", "clock_amplitude" } do later[name .. "." .. field] = true end
+end
+
 -- what is chosen of an optimizer, by the names of its constructors; rate_made is the rate before it was changed
 local chosen = {
   "kind", "algorithm", "form", "penalty", "penalty_growth", "sufficient_decrease", "rate_factor", "penalty_max",
@@ -108,7 +139,12 @@ function signature.check(before, now, what, folder)
   if before == nil then return end
   local odd = is.problem(fields, before)
   if odd then is.fail("%s: what was saved is damaged: signature: %s; start anew", what, odd) end
-  local problem = signature.changes(before.problem, now.problem)
+  local saved = {}
+  for name, value in pairs(before.problem) do saved[name] = value end
+  for name in pairs(later) do
+    if saved[name] == nil then saved[name] = now.problem[name] end
+  end
+  local problem = signature.changes(saved, now.problem)
   if problem ~= "" then
     is.fail("%s: what was saved is of another problem: %s; go on with the same one, or start anew%s", what, problem,
       folder and (" from its parameters, with --from %s in the place of --resume"):format(folder) or "")
