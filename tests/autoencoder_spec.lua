@@ -169,6 +169,36 @@ describe("an autoencoder that observes", function()
     assert.is_true(seen.state:positions():equal(alone.state:positions()))
   end)
 
+  it("collects no pictures of rollouts that are repeated for a file, nor of the making of an environment", function()
+    local w, eye, folder = world(), small { collect = 1, every = 2 }, process.folder()
+    local net = cq.Controller.mlp { inputs = 3, signals = 2, hidden = { 4 }, seed = 1 }
+    local first = w:rollout { steps = 3, observer = eye, controller = net }
+    local roll = w:rollout { steps = 4, observer = eye, controller = net, from = first.state }
+    assert.equal(7, eye.made)
+    local before = eye.pictures:copy()
+    roll:export { path = folder .. "/states.csv" }
+    local env_eye = small { collect = 1 }
+    local env = cq.Env { world = w, observer = env_eye, steps = 2, reward = function() return { 0 } end }
+    assert.equal(0, env_eye.made)
+    env:reset()
+    assert.equal(1, env_eye.made)
+    assert.equal(7, eye.made)
+    assert.is_true(eye.pictures:equal(before))
+    -- what is repeated goes on with what the observer held
+    local again = w:rollout(require("cq.rollout.continued").again(roll))
+    assert.is_true(again.state:positions():equal(roll.state:positions()))
+    process.remove(folder)
+  end)
+
+  it("collects between looks, too", function()
+    local w, eye = world(), small { collect = 2, every = 3 }
+    w:rollout { steps = 9, controller = function() return { 0, 0 } end, observer = eye }
+    local every = small { collect = 2 }
+    w:rollout { steps = 9, controller = function() return { 0, 0 } end, observer = every }
+    assert.equal(5, eye.made)
+    assert.is_true(eye.pictures:equal(every.pictures))
+  end)
+
   it("collects pictures once, the newest in the place of the oldest", function()
     local w = world()
     local eye = small { collect = 2, replay = 5 }
@@ -267,6 +297,7 @@ describe("an autoencoder that observes", function()
     refused({ made = 3 }, "of 3 pictures made, 3 must be there, and 0 are")
     refused({ made = 3, pictures = T.ones { 2, 3, 8, 16 } }, "of 3 pictures made, 3 must be there, and 2 are")
     refused({ weights = { w_conv1 = again.weights.w_conv1 } }, "weights must have")
+    refused({ random = { seed = 1, position = "x" } }, "random:restore: position must be a whole number")
     for name, value in pairs(eye.weights) do assert.is_true(value:equal(again.weights[name]), name) end
     assert.equal(8, again.collected)
   end)

@@ -386,7 +386,10 @@ local function new(_, fields_given)
   check_time(self)
   self.action_space = { shape = { self.world.actuator_count }, low = -1, high = 1 }
   -- the sizes of what is observed show in a first state
+  local observer = self.observer
+  self.observer = observers.quiet(observer)
   local z = tape.pause(Env.reset, self, { seed = 0 })
+  self.observer = observer
   self.observation_space = { shape = { z:size(2) }, low = -math.huge, high = math.huge }
   forget(self.state, false)
   self.ready, self.random, self.state = false, nil, nil

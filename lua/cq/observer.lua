@@ -303,6 +303,15 @@ function Custom:observe(state, hidden)
 end
 
 ---@internal
+---An observer that sees the same and learns nothing: that of repeated simulations, as for pictures.
+---@param given any         what a user may give as an observer
+---@return any
+function observer.quiet(given)
+  local learns = text.is_instance(given, "cq.Observer") and given.family == "autoencoder"
+  return learns and given.collect > 0 and given:quiet() or given
+end
+
+---@internal
 ---An observer from the user's value: a cq.Observer, a function, or a table with observe. Errors: a wrong value.
 ---@param given any
 ---@param what string     for errors

@@ -261,12 +261,17 @@ end
 
 ---The mean of the latent vector {latent}, or {batch, latent}, with gradients to the state; between looks that of the
 ---last one. Returns it, and as memory of the next control step, where it looks less often than at each of them; else
----nil. Collects the picture that it looks at, where `collect` says so.
+---nil. Collects the pictures that `collect` says, between looks too.
 ---@param state cq.State
 ---@param hidden? cq.Tensor      what the last call gave as memory
 ---@return cq.Tensor latent, cq.Tensor? hidden
 function Autoencoder:observe(state, hidden)
-  if hidden and state.step % self.every ~= 0 then return hidden, hidden end
+  if hidden and state.step % self.every ~= 0 then
+    if self.collect > 0 and state.step % self.collect == 0 then
+      collect(self, state, T.tape.pause(self.picture, self, state))
+    end
+    return hidden, hidden
+  end
   local picture = self:picture(state)
   if self.collect > 0 then collect(self, state, picture) end
   local z = self:encode(state.batched and picture or picture:unsqueeze(1))
@@ -304,6 +309,15 @@ function Autoencoder:learned() return T.leaves.snapshot(self.weights) end
 function Autoencoder:holding(learned)
   local out = self:with(learned)
   out.collect = 0
+  return out
+end
+
+---@internal
+---A copy that collects no pictures, and goes on with the memory of this one.
+---@return cq.Observer.Autoencoder
+function Autoencoder:quiet()
+  local out = self:holding(self.weights)
+  out.quiet_of = self
   return out
 end
 
@@ -457,6 +471,8 @@ function Autoencoder:restore(state)
     is.fail("autoencoder:restore: of %s made, %d must be there, and %d are", text.count(state.made, "picture"), wanted,
       count)
   end
+  check_weights(self, state.weights, tables.names(self.weights))
+  random({ seed = 0 }):restore(state.random)          -- raises the errors of one that is damaged
   copy_weights(self, state.weights)
   local own = keeper(self)
   self.fitted, own.made, own.collected = state.fitted, state.made, math.min(state.made, self.replay)

@@ -3,6 +3,7 @@
 -- and controller remember.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
+local observers = require "cq.observer"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local tree = require "cq.rollout.tree"
@@ -72,8 +73,9 @@ end
 -- the same object. nil: another object, or no memory. Errors: a memory with a row for each scene where scenes are
 -- chosen; an acceleration that would need the velocity before.
 local function memory_of(self, def, name)
-  local before = def.from.roll.carried
-  if def[name] == nil or before[name] ~= def[name] then return nil end
+  local before, own = def.from.roll.carried, def[name]
+  own = type(own) == "table" and rawget(own, "quiet_of") or own
+  if own == nil or before[name] ~= own then return nil end
   if before.unseen == name then
     is.fail("world:rollout: from: the acceleration that the observer gives at the first control step needs the velocity before it, which the engine kept to itself; give both rollouts observer = function(state, hidden) return own:observe(state, hidden) end")
   end
@@ -126,13 +128,14 @@ function continued.begin(self)
 end
 
 ---A new definition by which a rollout can be simulated again for its states: without running, effort, record and work,
----which only cost time.
+---which only cost time, and with an observer that collects nothing.
 ---@param self cq.Rollout
 ---@return table
 function continued.again(self)
   local fields = tables.merged(self.again)
   if self.continues then fields.from = source_of(self) end
   fields.running, fields.effort, fields.record, fields.work = nil, nil, nil, nil
+  fields.observer = observers.quiet(fields.observer)
   return fields
 end
 
