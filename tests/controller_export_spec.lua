@@ -265,6 +265,54 @@ void go(const names_input *input, names_state *state, float out[3]) { names_step
     assert.is_true(process.read(folder .. "/past.h") ~= process.read(folder .. "/best.h"))
   end)
 
+  it("may be a sum within a sum", function()
+    local function sines(seed) return cq.Controller.sines { frequency = 3, seed = seed, deviation = 1 } end
+    local sum = cq.Controller.sum { slow = sines(1), both = cq.Controller.sum { a = sines(2),
+      b = cq.Controller.open_loop { steps = 8, hold = 4, init = { { 0.5, -0.5 }, { 0.25, 0.9 } } } } }
+    world:rollout { steps = 1, controller = sum }
+    sum:export(folder .. "/nested.h")
+    sum:export(folder .. "/nested.lua")
+    process.write(folder .. "/nested.c", [[
+#include "nested.h"
+void go(double time, float *out);
+void go(double time, float *out) {
+  nested_state state;
+  nested_input input;
+  nested_start(&state);
+  input.slow.time = input.both.a.time = input.both.b.time = time;
+  nested_step(&input, &state, out);
+}
+]])
+    assert.same({ "", 0 }, { shell(("cd %s && gcc -std=c99 -Wall -Wextra -Werror -shared -fPIC nested.c -o nested.so -lm")
+      :format(folder)) })
+    ffi.cdef "void go(double time, float *out);"
+    local library, out, module = ffi.load(folder .. "/nested.so"), ffi.new "float[2]", dofile(folder .. "/nested.lua")
+    for step = 1, 6 do
+      local time = (step - 1) * world.control_dt
+      local u = sum:act(nil, sum:start(), time, step)
+      library.go(time, out)
+      local by_lua = module.step({ slow = { time = time }, both = { a = { time = time }, b = { time = time } } },
+        module.start())
+      for k = 1, 2 do
+        assert.near(u:get(k), out[k - 1], 1e-5)
+        assert.near(u:get(k), by_lua[k], 1e-9)
+      end
+    end
+  end)
+
+  it("refuses options that would have no effect", function()
+    local mlp, waves, given = controller_of "mlp", controller_of "waves", controller_of "given"
+    says(sentence(mlp.export, mlp, folder .. "/a.h", { interpolation = "linear" }),
+      "interpolation is of the signals of an open loop, and the controller has none")
+    for _, controller in ipairs { waves, given } do
+      says(sentence(controller.export, controller, folder .. "/a.h", { observer = function() end }),
+        "the controller follows the time and takes no observations; leave observer out")
+    end
+    local sum = cq.Controller.sum { a = waves, b = cq.Controller.sum { c = given, d = cq.Controller.linear {} } }
+    world:rollout { steps = 1, controller = sum, observer = function(state) return state:center "foot" end }
+    sum:export(folder .. "/sum.lua", { interpolation = "linear", observer = cq.Observer.centroid { groups = "foot" } })
+  end)
+
   it("says what cannot be exported", function()
     local function of(...) return sentence(...) end
     local new = cq.Controller.mlp {}

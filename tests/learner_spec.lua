@@ -311,6 +311,9 @@ learner:train { folder = cq.option("folder", "none") ~= "none" and cq.option("fo
       for k = 1, 4 do positions[k], velocities[k] = x[k], x[4 + k] end
       local u = policy.step({ position = positions, velocity = velocities }, policy.start())
       for k, value in ipairs(learner:controller():act(z):totable()) do assert.near(value, u[k], 1e-12) end
+      -- one that was in no rollout knows world and observer of its environment
+      learner:controller():export(folder .. "/own.lua")
+      assert.equal(process.read(folder .. "/policy.lua"):gsub("policy", "own"), (process.read(folder .. "/own.lua")))
     end
     -- a goal stands behind the observation, and a learner that is trained already leaves its policy too
     local world = scene.world(scene.robot())

@@ -247,7 +247,8 @@ local function definitions_of_sum(program)
     if KEYWORDS:find(" " .. name .. " ", 1, true) then
       is.fail("controller:export: a part of the sum is called %s, which is a word of C; give it another name", name)
     end
-    parts[k] = ("// ---- %s: %s\n\n%s"):format(name, part.about, (definitions(part):gsub("@", "@" .. name .. "_")))
+    local body = (part.parts and definitions_of_sum or definitions)(part):gsub("@", "@" .. name .. "_")
+    parts[k] = ("// ---- %s: %s\n\n%s"):format(name, part.about, body)
     inputs[k], states[k] = ("  @%s_input %s;"):format(name, name), ("  @%s_state %s;"):format(name, name)
     starts[k] = ("  @%s_start(&state->%s);"):format(name, name)
     steps[k] = ("  @%s_step(&input->%s, &state->%s, part);\n  for (int s = 0; s < %d; s++) { out[s] %s= part[s]; }"):format(

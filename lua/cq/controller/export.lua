@@ -165,14 +165,15 @@ local spec = is.define("controller:export", {
   name = is.string { optional = true },
   world = is.instance { "cq.World", optional = true },
   observer = is.any { optional = true },
-  interpolation = is.one_of { "hold", "linear", default = "hold" },
+  interpolation = is.one_of { "hold", "linear", optional = true },
 })
 
 ---@class controller.export.def
 ---@field name? string       what functions and types begin with; the name of the file unless given
 ---@field world? cq.World    that it acts in; the one of its last rollout unless given
----@field observer? any      whose observations it is given; the one of its last rollout unless given
----@field interpolation? "hold"|"linear"   of given signals: each row is held, as in training; or between rows
+---@field observer? any      whose observations a network is given; the one of its last rollout unless given
+---@field interpolation? "hold"|"linear"   of an open loop's signals: each row is held, as in training, unless given; or
+---  between rows
 
 -- The prefix of the exported names: as given, or from the file's name. Errors: no word.
 local function name_of(path, given)
@@ -213,7 +214,26 @@ function describe.sum(self, program, world, observer, def)
   end
 end
 
--- The cq.controller.Program that an export writes. Errors: a controller that cannot be exported or was in no rollout.
+-- Is a program, or a part of it, of a kind?
+local function has_kind(program, kind)
+  for _, part in ipairs(program.parts or {}) do
+    if has_kind(part, kind) then return true end
+  end
+  return program.kind == kind
+end
+
+-- Raises an error if options of an export have no effect on its program.
+local function require_effect(program, def)
+  if def.interpolation and not has_kind(program, "table") then
+    is.fail "controller:export: interpolation is of the signals of an open loop, and the controller has none; leave it out"
+  end
+  if def.observer and not has_kind(program, "network") then
+    is.fail "controller:export: the controller follows the time and takes no observations; leave observer out"
+  end
+end
+
+-- The cq.controller.Program that an export writes. Errors: options without effect; a controller that cannot be exported
+-- or was in no rollout.
 local function program_of(self, def, path)
   family_of(self)
   local used = type(self.used) == "function" and self.used() or self.used or {}
@@ -221,7 +241,9 @@ local function program_of(self, def, path)
   local observer = def.observer and require("cq.observer").of(def.observer, "controller:export") or used.observer
   require_used(self, world, observer, false)
   if not (self.loop or self).params then world:ask { controller = self, observer = observer } end
-  return described(self, name_of(path, def.name), world, observer, def)
+  local program = described(self, name_of(path, def.name), world, observer, def)
+  require_effect(program, def)
+  return program
 end
 
 -- Are the parameters of a controller not those of the best loss of the experiment that has trained it? Then they are

@@ -17,7 +17,7 @@ local ranks = require "cq.ranks"
 
 local scenes = {}
 
-local MOST_CHECKED = 100     -- scenes that are made under cqlua check
+local MOST_CHECKED = 100     -- scenes that are made to be checked
 
 ---@class cq.Experiment.scenes.def
 ---@field count integer         how many
@@ -119,14 +119,22 @@ function scenes.of(run, k)
   return self
 end
 
----Raises an error for options of a stage for which the first scene has values of its own.
+---Raises an error for options of a stage for which a scene, of those made and of the first MOST_CHECKED, has values of
+---its own.
 ---@param run cq.Experiment
 ---@param options table<string, any>
 ---@param what string
 function scenes.check_options(run, options, what)
-  if not run.scenes then return end
-  for name in pairs(scenes.of(run, 1).of_scene) do
-    if options[name] ~= nil then is.fail("%s: options.%s: scenes have their own", what, name) end
+  local given = {}
+  for _, entry in ipairs(field.of_world) do
+    if options[entry.name] ~= nil then given[#given + 1] = entry.name end
+  end
+  if not run.scenes or #given == 0 then return end
+  for k = 1, math.min(run.scenes.count, MOST_CHECKED) do scenes.of(run, k) end
+  for _, scene in pairs(run.made_scenes) do
+    for _, name in ipairs(given) do
+      if scene.of_scene[name] ~= nil then is.fail("%s: options.%s: scenes have their own", what, name) end
+    end
   end
 end
 

@@ -430,11 +430,14 @@ function Learner:controller()
   for k = 1, #self.options.hidden + 1 do
     for _, name in ipairs { "w", "b" } do params[name .. k] = self.params["mean_" .. name .. k]:detach():copy() end
   end
-  return controllers.mlp {
+  local out = controllers.mlp {
     inputs = self.env.observation_space.shape[1], signals = self.env.action_space.shape[1],
     hidden = self.options.hidden, activation = self.activation, output = self.output, init = params,
     mean = own and own.mean:totable() or nil, deviation = own and own:deviation():totable() or nil,
   }
+  local env = text.is_instance(self.env, "cq.Env") and self.env
+  if env then out.used = { world = env.world, observer = env.observer } end      -- what controller:export asks for
+  return out
 end
 
 method.guard(Learner, "learner", { "state", "restore", "train", "controller" })

@@ -30,8 +30,8 @@ end
 
 -- ---- the loss -------------------------------------------------------------------------------------------------------
 
----The loss of a minibatch: -L^CLIP + L^VF / 2 - entropy_weight S of Schulman et al., eq. 9, with advantages normalized
----in the minibatch and the value clipped as the policy is.
+---The loss of a minibatch: -L^CLIP + L^VF / 4 - entropy_weight S of Schulman et al., eq. 9, in which L^VF is the mean
+---squared error of the value, with advantages normalized in the minibatch and the value clipped as the policy is.
 ---@param params table<string, cq.Tensor>
 ---@param batch { observation: cq.Tensor, action: cq.Tensor, log_density: cq.Tensor, advantage: cq.Tensor, target: cq.Tensor, value: cq.Tensor }   rows of a minibatch
 ---@param options table     clip, entropy_weight
