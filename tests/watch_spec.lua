@@ -146,4 +146,46 @@ describe("cqlua --watch", function()
     end
     SCRIPT = own
   end)
+
+  it("keeps with the run the script and the modules that run, after it fell back to those of before", function()
+    watched((SCRIPT:gsub("steps = 8", "stepps = 8")))
+    assert.equal(SCRIPT, process.read(folder .. "/run/script.lua"))
+    local result = watched("return 0.4501 .. {}\n", "target.lua")
+    has(result.err, "the training goes on with the script of before")
+    assert.equal("return 0.4502\n", process.read(folder .. "/run/sources/target.lua"))
+    assert.equal(30, #rows())
+  end)
+
+  it("takes a script that is saved before its first iteration is made", function()
+    local path = process.write(folder .. "/script.lua", [[
+local Run, C = require "cq.run", require("cq.base.engine").C
+local given = io.open(arg[0] .. ".next")
+local run = Run.open { iterations = 2 }
+if given then
+  local file = io.open(arg[0], "w")
+  file:write(given:read "*a")
+  file:close()
+  os.remove(arg[0] .. ".next")
+end
+for i = run.done + 1, 2 do
+  local began = C.cq_clock()
+  while C.cq_clock() - began < 0.15 do end
+  if run:interrupted() then break end
+  run:record { loss = 1 / i }
+end
+run:finish()
+]])
+    local text = process.read(path)
+    -- one that goes on, and one that fails, after which that of before goes on
+    for ending, said in pairs { ["print 'after'\n"] = "loaded afresh", ["error 'slip'\n"] = "slip" } do
+      process.write(path, text)
+      process.write(path .. ".next", said == "slip" and ending .. text or text .. ending)
+      local result = process.cqlua { "--watch", "--out", folder .. "/run", path }
+      assert.is_nil(result.err:find("attempt to", 1, true), result.err)
+      assert.equal(0, result.code, result.err)
+      has(result.err, "loaded afresh", said)
+      assert.equal(2, #rows())
+      if said == "slip" then has(result.err, "the training goes on with the script of before") end
+    end
+  end)
 end)

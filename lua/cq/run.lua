@@ -281,7 +281,7 @@ function Run.open(def)
   if not self.follows then self.history = History.open(self:path "history.csv", self.done) end
   self.script = script.text()          -- the one that runs, also when its file is changed meanwhile
   def.notes = tables.merged(def.notes, { name = name })
-  self.manifest = manifests.made(def, self.script and Run.hash(self.script))
+  self.manifest = manifests.new(def, self.script and Run.hash(self.script), reading.ranks())
   self.manifest.resumed_at = self.resumed_at
   local before = self.resumed_at and manifests.of(folder) or {}
   self.manifest.parent, self.manifest.prompt = before.parent, before.prompt
@@ -490,6 +490,10 @@ end
 -- these fails, as on a full disk, the others are done all the same, and its error is raised at the end. status:
 -- "finished", "interrupted" or "failed"; problem: the script's error.
 local function close_run(self, status, problem)
+  for k, run in ipairs(opened) do
+    if run == self then table.remove(opened, k) break end
+  end
+  place.open = opened[#opened]
   self.progress:close()
   local why
   -- Calls f; its error, if it is the first, is raised at the end.
@@ -505,15 +509,11 @@ local function close_run(self, status, problem)
   if not self.follows then
     attempt(keep_folder, self)
     attempt(write_manifest, self)
-    self.history:close()
+    attempt(self.history.close, self.history)
     folders.unlock(self.folder)
   end
   self.closed = true
   if leaves_nothing() and not self.follows then folders.remove_scratch(self.folder) end
-  for k, run in ipairs(opened) do
-    if run == self then table.remove(opened, k) break end
-  end
-  place.open = opened[#opened]
   finished[self.folder] = true
   if status == "failed" then tell_failure(self) end
   if why then error(why, 0) end

@@ -120,8 +120,8 @@ local function dofile_of_scripts(path)
   return chunk()
 end
 
----Lets dofile and loadfile give these texts in the place of the files that the script has run, and script.text one in
----the place of its own; nil: the files again.
+---Lets dofile, loadfile and script.sources give these texts in the place of the files that the script has run, and
+---script.text one in the place of its own; nil: the files again.
 ---@param own string?
 ---@param texts table<string, string>?     by names as script.sources has them
 function script.hold(own, texts) held_text, held_files = own, texts or {} end
@@ -172,7 +172,8 @@ local function loaded()
   local out = tables.merged(files)
   for name in pairs(package.loaded) do
     local path = not is_own(name) and package.searchpath(name, package.path)
-    if path then out[name:gsub("%.", "/") .. ".lua"] = { path = path, bytes = read_file(path) } end
+    local copy = name:gsub("%.", "/") .. ".lua"
+    if path then out[copy] = { path = path, bytes = held_files[copy] or read_file(path) } end
   end
   return out
 end

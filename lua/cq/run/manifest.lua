@@ -1,16 +1,40 @@
--- manifest: manifest.json of a run that was made. The folder may be none of a run, or of a newer program.
+-- manifest: manifest.json of a run that begins, and of one that was made. The folder may be none of a run, or of a
+-- newer program.
 local C = require("cq.base.engine").C
 local host = require "cq.host"
 local is = require "cq.base.schema"
 local json = require "cq.base.json"
 local option = require "cq.option"
 local read_file = require "cq.base.read_file"
-local reading = require "cq.run.reading"
 local script = require "cq.base.script"
 local tables = require "cq.base.tables"
 local text = require "cq.base.text"
 
 local manifest = {}
+
+---The present date and time in UTC, as text.
+---@return string
+function manifest.date()
+  return os.date "!%Y-%m-%dT%H:%M:%SZ" --[[@as string]]
+end
+
+---The manifest of a run: command line, options, version, machine. A table of plain data, for manifest.json.
+---@param def cq.Run.def
+---@param hash? string                   of the script's text
+---@param ranks? { size: integer }       of MPI
+---@return table
+function manifest.new(def, hash, ranks)
+  local words = { "cqlua" }
+  for _, word in ipairs(script.arguments or {}) do words[#words + 1] = text.quoted(word) end
+  local system, name = host.system()
+  local options = tables.merged(option.given(), option.of_program())
+  return {
+    command = table.concat(words, " "), arguments = script.arguments, script = script.path, script_hash = hash,
+    options = options, seed = option.program.seed, device = def.device or option.program.device or "cpu",
+    version = host.version, abi = C.CQ_ABI, lua = jit.version, system = system, host = name,
+    started = manifest.date(), iterations = def.iterations, notes = def.notes, ranks = ranks and ranks.size,
+  }
+end
 
 -- The numbers of a version text, as a list such as { 0, 2, 0 }.
 local function numbers(version)
@@ -117,28 +141,6 @@ function manifest.read(folder, what)
       text.describe(found.version), host.version)
   end
   return found
-end
-
----The present date and time in UTC, as text.
----@return string
-function manifest.date() return os.date "!%Y-%m-%dT%H:%M:%SZ" --[[@as string]] end
-
----The manifest of a run that begins: command line, options, version, machine. A table of plain data, for manifest.json.
----@param def table             of the run: device, iterations, notes
----@param hash string?          of the script's text
----@return table
-function manifest.made(def, hash)
-  local words = { "cqlua" }
-  for _, word in ipairs(script.arguments or {}) do words[#words + 1] = text.quoted(word) end
-  local system, name = host.system()
-  local ranks = reading.ranks()
-  local options = tables.merged(option.given(), option.of_program())
-  return {
-    command = table.concat(words, " "), arguments = script.arguments, script = script.path, script_hash = hash,
-    options = options, seed = option.program.seed, device = def.device or option.program.device or "cpu",
-    version = host.version, abi = C.CQ_ABI, lua = jit.version, system = system, host = name,
-    started = manifest.date(), iterations = def.iterations, notes = def.notes, ranks = ranks and ranks.size,
-  }
 end
 
 return manifest
