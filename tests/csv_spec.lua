@@ -49,6 +49,21 @@ describe("cq.csv", function()
     assert.same({ 7, 8 }, read("only\n7\n8\n").only:totable())
   end)
 
+  it("takes #N/A in the first column, and gaps between tabs, for rows", function()
+    for content, rows in pairs {
+      ["tip,time\n1,0\n#N/A,1\n3,2\n"] = 3, ["tip\ttime\n1\t0\n\t\n3\t2\n"] = 3, ["tip,time\n1,0\n,\n3,2\n"] = 3,
+      ["tip\ttime\r\n1\t0\r\n #n/a\t1\r\n3\t2\r\n  \r\n"] = 3, ["tip\n1\n#N/A\n3\n"] = 3,
+      ["#N/A is a gap\ntip,time\n1,0\n#n/a: none\n\t\n3,2\n"] = 2,
+    } do
+      local data = read(content, { gaps = true })
+      assert.equal(rows, data.tip:size(1), content)
+      if rows == 3 then assert.is_true(data.tip:get(2) ~= data.tip:get(2)) end
+      assert.equal(3, data.tip:get(rows))
+    end
+    says(sentence(read_all, "tip,time\n1,0\n#N/A,1\n"), 'column tip in line 3', "; gaps = true reads it as nan")
+    says(sentence(read_all, "tip\ttime\n1\t0\n\t\n"), "column tip in line 3", "empty; gaps = true reads it as nan")
+  end)
+
   it("finds the separator by the rows of numbers, and decimals after commas beside semicolons and tabs", function()
     for _, content in ipairs {
       "Zeit, s;Weg, mm\n0,02;1,5\n0,04;-1,75e1\n", "Zeit, s\tWeg, mm\n0,02\t1,5\n0,04\t-17,5\n",

@@ -73,14 +73,19 @@ local function name_of(cell)
   return name or cell, unit
 end
 
--- An iterator over the lines of a text that are neither empty nor begin with #, and their numbers. skip: how many lines
--- are left out at the beginning.
-local function lines_of(all, skip)
-  local following, number = all:gmatch "([^\n]*)\n", 0
+-- Is a line a comment, which begins with #, and not with the gap #N/A as its first cell?
+local function is_comment(line)
+  return line:find "^%s*#" ~= nil and not (line .. ","):lower():find "^%s*#n/a%s*[,;\t]"
+end
+
+-- An iterator over the lines of a text that are neither empty nor comments, and their numbers. Between tabs there are
+-- gaps. skip: how many lines are left out at the beginning.
+local function lines_of(all, skip, separator)
+  local following, number, full = all:gmatch "([^\n]*)\n", 0, separator == "\t" and "[^ ]" or "%S"
   return function()
     for line in following do
       number = number + 1
-      if number > skip and line:find "%S" and not line:find "^%s*#" then return line, number end
+      if number > skip and line:find(full) and not is_comment(line) then return line, number end
     end
   end
 end
@@ -90,7 +95,7 @@ end
 local function fit_of(self, all, separator)
   local decimal, size, rows, fit = self.decimal or separator == "," and "." or nil, self.names and #self.names, 0, 0
   if size == 1 then return nil end
-  for line in lines_of(all, self.skip) do
+  for line in lines_of(all, self.skip, separator) do
     local cells, numbers = table_of.cells(line, separator) or {}, 0
     if size then
       for _, cell in ipairs(cells) do numbers = numbers + (number_of(cell, decimal) and 1 or 0) end
@@ -107,7 +112,7 @@ end
 -- Raises an error if the first row of a file whose names were given has numbers between semicolons or tabs, but as many
 -- as there are names only between commas, or not at all.
 local function require_count(self, all, separator)
-  local line = lines_of(all, self.skip)()
+  local line = lines_of(all, self.skip, separator)()
   for _, other in ipairs { ";", "\t" } do
     local cells, numbers = line and table_of.cells(line, other) or {}, 0
     for _, cell in ipairs(cells) do numbers = numbers + (number_of(cell, self.decimal) and 1 or 0) end
@@ -237,7 +242,7 @@ local function read(path, def)
   if def.names then take_heads(self, def.names) end
   self.separator = def.separator or separator_of(self, all)
   if self.separator == "," then self.decimal = self.decimal or "." end
-  for line, number in lines_of(all, self.skip) do
+  for line, number in lines_of(all, self.skip, self.separator) do
     if self.names then read_row(self, line, number) else read_header(self, line, number) end
   end
   if not self.names then
