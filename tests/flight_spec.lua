@@ -56,6 +56,17 @@ describe("a run whose simulation fails", function()
     end
   end)
 
+  it("counts steps and time from the start of the run where it begins at the first saved state", function()
+    local result = failed()
+    local path = folder .. "/run/failure.bin"
+    local saved = cq.load(path).data
+    saved.failure.before = nil
+    cq.save(path, saved)
+    local again = process.cqlua { "replay", folder .. "/run", "--render", "no" }
+    assert.equal(0, again.code, again.err)
+    has(again.out, "again: " .. result.err:match "the simulation failed at .-det F")
+  end)
+
   it("replays the very states of before", function()
     local result = failed()
     local at = step_of(result.err)

@@ -433,6 +433,25 @@ describe("a film", function()
     end
   end)
 
+  it("leaves no frames of an earlier, longer film beside its own", function()
+    local at = folder .. "/a_frames/"
+    local function made(count)
+      frames(Picture.video { path = folder .. "/a.mp4", keep_frames = true }, count):close()
+    end
+    -- without ffmpeg, and with one that reads its frames
+    for _, tool in ipairs { false, "cat >/dev/null; for last; do :; done; echo film > \"${last#file:}\"" } do
+      with_path(tool, function()
+        made(5)
+        process.write(at .. "note.png", "")
+        process.write(at .. "0000041.png", "")
+        made(3)
+      end)
+      local names = host.entries(folder .. "/a_frames")
+      table.sort(names)
+      assert.same({ "000001.png", "000002.png", "000003.png", "0000041.png", "note.png" }, names)
+    end
+  end)
+
   it("says what ffmpeg said when it fails, and survives its early end", function()
     with_path("echo 'first' >&2; echo 'no such encoder' >&2; exit 3", function()
       local film = Picture.video { path = folder .. "/a.mp4" }

@@ -107,9 +107,13 @@ function failure.run(found, tell)
   end)
   if fine then return nil end
   problem = tostring(problem):gsub("^.-: (the simulation)", "%1")
-  return (found.from and problem:gsub("control step (%d+)", function(step)
+  problem = problem:gsub("control step (%d+)", function(step)
     return "control step " .. tonumber(step) + found.failure.first
-  end, 1) or problem)
+  end, 1)
+  if found.from then return problem end
+  return (problem:gsub("%(time ([^,%)]+)", function(time)
+    return ("(time %.4g"):format(tonumber(time) + first * world.control_dt)
+  end, 1))
 end
 
 return failure

@@ -183,6 +183,14 @@ local function finish(self)
   if not renamed then is.fail("cq.Picture.video: cannot write '%s': %s", self.path, tostring(problem)) end
 end
 
+-- Removes frames of an earlier, longer film from the folder of frames.
+local function remove_later_frames(self)
+  for _, name in ipairs(host.entries(self.folder) or {}) do
+    local number = name:match "^(%d%d%d%d%d%d)%.png$"
+    if number and tonumber(number) > self.frames then os.remove(self.folder .. "/" .. name) end
+  end
+end
+
 -- The command, as text, by which a user makes the film of its frames.
 local function command_of(self)
   return ("ffmpeg -framerate %g -i %s -pix_fmt yuv420p %s"):format(self.fps, text.quoted(self.folder .. "/%06d.png"),
@@ -196,6 +204,7 @@ function Video:close()
   if self.closed then return self.result end
   self.closed = true
   if self.frames == 0 then is.fail("video:close: '%s' has no frames, add one first", self.path) end
+  if self.folder then remove_later_frames(self) end
   if self.encoded then finish(self) end
   self.result = (self.encoded or not self.folder) and self.path or self.folder
   if not self.encoded and self.folder then
