@@ -177,6 +177,35 @@ describe("a report", function()
     assert.is_true(says "signal; red contracts  -1")
   end)
 
+  with_browser("leaves particles without a value in their own colour, and tells no value of them", function(window)
+    local values = {}
+    for p = 1, 125 do values[p] = p % 5 == 2 and 0 / 0 or p / 125 end
+    local path = rollout(2):report(folder .. "/gaps.html", { colour = { cq.tensor(values), "speed" } })
+    assert.equal(1, select(2, process.read(path):gsub('"gaps": true', "")))
+    for _, particle in ipairs { 1, 2, 62, 125 } do
+      window:visit(("%s#pick=%d"):format(path, particle))
+      local state = window:state()
+      assert.same({}, state.errors)
+      assert.equal(particle, state.picked.particle)
+      local first = window:value [[valueOf(film.channels[0], 0, shown.picked) ?? "none"]]
+      if particle % 5 == 2 then
+        assert.equal("none", first)
+        assert.is_true(window:value [[document.getElementById("picked").textContent.includes("none")]])
+      else
+        assert.near(values[particle], first, 0.501 / 254)
+      end
+    end
+    -- how many particles keep their colour, of those without a value and of the others
+    assert.same({ 25, 0 }, window:value [[(() => {
+      const out = new Float32Array(3 * film.count), kept = [0, 0];
+      coloursOf(film, data.palettes, 0, 0, out);
+      for (let k = 0; k < film.count; k++) {
+        const own = [0, 1, 2].every((c) => Math.abs(out[3 * k + c] - film.rgb[c * film.count + k]) < 1);
+        kept[film.order[k] % 5 === 1 ? 0 : 1] += own;
+      }
+      return kept; })()]])
+  end)
+
   with_browser("says what is wrong with a file that was cut short or changed", function(window)
     local function told(path)
       window:visit(path)

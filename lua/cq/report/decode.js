@@ -177,7 +177,11 @@ function placeOf(film, frame, k) {
   return [0, 1, 2].map((d) => (d < film.dim ? origin[d] + quantum[d] * film.frames[frame][d * film.count + k] : 0));
 }
 
+// The number that a level of a channel stands for; null: none.
+function numberOf({ lower, upper, gaps }, level) {
+  return gaps && level === 255 ? null : lower + (upper - lower) * level / (gaps ? 254 : 255);
+}
+
 function valueOf(channel, frame, k) {
-  const level = channel.levels[channel.still ? 0 : frame][k];
-  return channel.lower + (channel.upper - channel.lower) * level / 255;
+  return numberOf(channel, channel.levels[channel.still ? 0 : frame][k]);
 }

@@ -22,6 +22,7 @@ local LEVELS = 2 ^ encode.BITS - 1
 local FINEST = 1 / 32            -- of the particles' spacing: nobody sees less
 local LARGE = 4e6                -- particles times frames that are kept whole
 local CURVE = 1000               -- points of a curve
+local NONE = 255                 -- the level of particles without a number, where there are any
 
 ---@class rollout.report.def
 ---@field frames? integer        moments, evenly spaced
@@ -206,9 +207,20 @@ local function is_idle(self, channel)
   return true
 end
 
+-- Has a list of frames, arrays of n numbers, one that is NaN, as of particles without the value?
+local function has_gaps(frames, n)
+  for _, values in ipairs(frames) do
+    for p = 0, n - 1 do
+      if values[p] ~= values[p] then return true end
+    end
+  end
+  return false
+end
+
 -- Compresses a channel, a number by which particles can be coloured, in 8 bits: of each frame, or of one if it never
--- changes (`still`). Returns { label, unit, lower, upper, palette, categories, still, pieces: numbers of the page's
--- texts, signal, red: "contracts" or "expands" where the legend says so }.
+-- changes (`still`). Returns { label, unit, lower, upper, palette, categories, still, gaps: true where the largest level
+-- says that a particle has no number, pieces: numbers of the page's texts, signal, red: "contracts" or "expands" where
+-- the legend says so }.
 local function channel_of(self, channel, lattice, by, add)
   local n, frames, scale = self.world.particle_count, channel.frames, channel.scale
   scale.floor = scale.floor or visuals.floor(channel.given, self.world)
@@ -217,20 +229,22 @@ local function channel_of(self, channel, lattice, by, add)
   if not categories then for _, values in ipairs(frames) do scale:see(values, n) end end
   local lower, upper = scale.lower, scale.upper
   if categories then lower, upper = 1, math.max(2, #categories) end
-  local still = true
+  local still, gaps = true, has_gaps(frames, n)
+  local most = gaps and NONE - 1 or NONE
   for k = 2, #frames do
     still = still and ffi.string(frames[k], 4 * n) == ffi.string(frames[1], 4 * n)
   end
   local pieces = encode.film(still and 1 or #frames, 1, by, function(frame, _, out)
     local values = frames[frame + 1]
     for k = 0, lattice.count - 1 do
-      local level = math.floor((values[lattice.order[k]] - lower) / (upper - lower) * 255 + 0.5)
-      out[k] = level == level and math.max(0, math.min(255, level)) or 0
+      local value = values[lattice.order[k]]
+      local level = math.floor((value - lower) / (upper - lower) * most + 0.5)
+      out[k] = value ~= value and NONE or level == level and math.max(0, math.min(most, level)) or 0
     end
   end, 8)
   for k, piece in ipairs(pieces) do pieces[k] = add(piece) end
   return { label = scale.label or ("colour %d"):format(channel.number), unit = scale.unit, lower = lower, upper = upper,
-    palette = scale.palette, categories = categories, still = still, pieces = pieces,
+    palette = scale.palette, categories = categories, still = still, gaps = gaps or nil, pieces = pieces,
     signal = channel.given == "signal" or nil, red = visuals.says_red(channel.given) and self.red or nil }
 end
 

@@ -87,7 +87,7 @@ function tellPicked() {
   if (shown.picked < 0) return;
   const frame = Math.round(shown.moment), place = placeOf(film, frame, shown.picked).slice(0, film.dim);
   facts($("#picked"), [["particle", film.order[shown.picked] + 1], ["place", place.map(brief).join(", ")],
-    ...film.channels.map((channel) => [channel.label, valueOf(channel, frame, shown.picked)])]);
+    ...film.channels.map((channel) => [channel.label, valueOf(channel, frame, shown.picked) ?? "none"])]);
 }
 
 function legend() {

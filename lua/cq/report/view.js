@@ -87,8 +87,9 @@ function programOf(gl, [vertex, fragment]) {
   return program;
 }
 
-// The colour of a value of a channel, and its share beside a particle's own colour.
+// The colour of a value of a channel, and its share beside a particle's own colour; of null the share is 0.
 function colourOf(channel, palettes, value, signal) {
+  if (value === null) return [[0, 0, 0], 0];
   if (signal) return [palettes.actuation[value < 0 ? 0 : 1], Math.abs(value) < 0.005 ? 0 : 0.9 * Math.abs(value) ** 0.7];
   if (channel.categories) return [palettes.categories[(Math.round(value) - 1) % palettes.categories.length], 1];
   const stops = palettes[channel.palette], place = (stops.length - 1) * (value - channel.lower) / (channel.upper - channel.lower);
@@ -99,8 +100,8 @@ function colourOf(channel, palettes, value, signal) {
 // The colours of particles at a moment, as pictures have them: by group with signals over them, or by a number.
 function coloursOf(film, palettes, by, frame, out) {
   const { count, rgb } = film, signal = !film.channels[by], channel = film.channels[by] || film.channels.find((c) => c.signal);
-  const levels = channel ? channel.levels[channel.still ? 0 : frame] : new Uint8Array(count), { lower, upper } = channel || { lower: 0, upper: 0 };
-  const of = Array.from({ length: 256 }, (_, level) => colourOf(channel, palettes, lower + (upper - lower) * level / 255, signal));
+  const levels = channel ? channel.levels[channel.still ? 0 : frame] : new Uint8Array(count);
+  const of = Array.from({ length: 256 }, (_, level) => colourOf(channel, palettes, channel ? numberOf(channel, level) : 0, signal));
   const tints = Float64Array.from(of.flatMap(([tint]) => tint.slice(0, 3))), shares = Float64Array.from(of, ([, share]) => share);
   for (let k = 0; k < count; k++) {
     const level = levels[k], share = shares[level];
