@@ -434,16 +434,16 @@ describe("a film", function()
   end)
 
   it("leaves no frames of an earlier, longer film beside its own", function()
-    local at = folder .. "/a_frames/"
-    local function made(count)
-      frames(Picture.video { path = folder .. "/a.mp4", keep_frames = true }, count):close()
+    local kept = folder .. "/a_frames/"
+    local function made(many)
+      frames(Picture.video { path = folder .. "/a.mp4", keep_frames = true }, many):close()
     end
     -- without ffmpeg, and with one that reads its frames
     for _, tool in ipairs { false, "cat >/dev/null; for last; do :; done; echo film > \"${last#file:}\"" } do
       with_path(tool, function()
         made(5)
-        process.write(at .. "note.png", "")
-        process.write(at .. "0000041.png", "")
+        process.write(kept .. "note.png", "")
+        process.write(kept .. "0000041.png", "")
         made(3)
       end)
       local names = host.entries(folder .. "/a_frames")

@@ -184,6 +184,24 @@ describe("a plot", function()
     process.remove(folder)
   end)
 
+  it("has gaps in a band where its curve, or one of its sides, is no number", function()
+    local nan = 0 / 0
+    -- Is the middle of the band drawn at its fourth part, in its middle, and at three fourths?
+    local function drawn(lower, upper, x)
+      local canvas = Plot { width = 480, height = 320, y_range = { 0, 4 },
+        series = { { x = x, y = { 0, 0, 0, 0, 0 }, lower = lower, upper = upper, colour = "#dc1e1e" } } }
+      local out = {}
+      for k = 1, 3 do
+        local q = canvas:pixels() + 4 * (150 * canvas.width + math.floor(84 + (480 - 84 - 24) * (k / 4 + 0.01)))
+        out[k] = q[0] - q[1] > 20
+      end
+      return out
+    end
+    assert.same({ true, true, true }, drawn({ 1, 1, 1, 1, 1 }, { 4, 4, 4, 4, 4 }))
+    assert.same({ true, false, false }, drawn({ 1, 1, 1, nan, 1 }, { 4, 4, 4, 4, 4 }))
+    assert.same({ false, false, true }, drawn({ 1, 1, 1, 1, 1 }, { 4, 4, 1 / 0, 4, 4 }, { 1, 2, 3, 3.9, 5 }))
+  end)
+
   it("reaches the numbers that its vertical axis is to have", function()
     local alone, wide, narrow = curve { 0, 1 }, curve({ 0, 1 }, { y_range = { 0, 3 } }),
       curve({ 0, 1 }, { y_range = { 0.4, 0.6 } })
@@ -225,6 +243,11 @@ describe("a plot", function()
     fails("y_range must be a list of 2 finite numbers, got a list of 1", Plot, { y_range = { 1 }, series = { { y = { 1 } } } })
     fails("y_range must be above 0 on a logarithmic axis, got 0", Plot,
       { log_y = true, y_range = { 0, 10 }, series = { { y = { 1, 2 } } } })
+    for _, y in ipairs { { 1e308, -1e308 }, { 1, 1.7e308 } } do
+      fails("numbers along y are from ", Plot, { series = { { y = y } } })
+      fails("too far for an axis", Plot, { series = { { x = y, y = { 1, 2 } } } })
+    end
+    assert(Plot { series = { { y = { 1e307, -1e307 } }, { y = { 1e307, 1e307 } } } })
     fails('x_names has 2 names, for places 1 to 2, and a series has a number at x = 3', Plot,
       { x_names = { "a", "b" }, series = { { y = { 1, 2, 3 } } } })
     fails("did you mean title?", Plot, { titel = "a", series = { { y = { 1 } } } })

@@ -265,6 +265,40 @@ describe("what a report is made of", function()
     assert.matches('"total": 125,', bytes)
   end)
 
+  it("has the ground of a plane to the sides of the world, where its heights end before them", function()
+    local wall = require "cq.report.wall"
+    -- The corners along y of the ground by x, of a field of heights from `origin` on in a world of width 1.
+    local function ground(origin, spacing)
+      local robot = cq.Robot { shape = cq.Shape.box { size = { 0.1, 0.1 }, spacing = 0.02 },
+        material = cq.Material.neo_hookean { young = 10, poisson = 0.3, density = 1 } }
+      local world = cq.World { cells = { 40, 40 }, dx = 0.025, dt = 1e-3, robot:at { 0.45, 0.6 },
+        walls = cq.Boundary.height_field { heights = { 0.1, 0.3, 0.2 }, origin = origin, spacing = spacing } }
+      local list, out = wall.list(world), {}
+      for k = 1, #list[1].corners, 3 do
+        local x, y = list[1].corners[k], list[1].corners[k + 1]
+        out[x] = math.max(out[x] or y, y)
+      end
+      return out, world.domain.size[1]
+    end
+    local found, width = ground(0.4, 0.1)
+    assert.same({ [0] = 0.1, [0.4] = 0.1, [0.5] = 0.3, [0.6] = 0.2, [width] = 0.2 }, found)
+    assert.same({ [-0.5] = 0.1, [0.5] = 0.3, [1.5] = 0.2 }, ground(-0.5, 1))
+  end)
+
+  it("shows 24 columns of a history beside the loss, and names those that it leaves out", function()
+    local curves, message = require("cq.report.folder").curves, require "cq.base.message"
+    local row, note, told = { iteration = 1, loss = 1 }, message.note, {}
+    for k = 1, 24 do row[("column_%02d"):format(k)] = k end
+    message.note = function(format, ...) told[#told + 1] = format:format(...) end
+    local loss, others = curves { row }
+    assert.same({ "loss", 24, "column_24", 0 }, { loss.name, #others, others[24].title, #told })
+    row.more, row.other = 1, 2
+    loss, others = curves { row }
+    message.note = note
+    assert.same({ "loss", 24 }, { loss.name, #others })
+    assert.same({ "the page has 24 columns of the history beside the loss, and leaves out more, other" }, told)
+  end)
+
   it("is written whole or not at all, and refused before anything is simulated", function()
     local asked = 0
     local roll = rollout(2, function() asked = asked + 1 end)

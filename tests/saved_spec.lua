@@ -124,6 +124,25 @@ describe("a run that was saved", function()
     assert.equal(run:evaluate().loss, loss_of(saved))
   end)
 
+  it("is the first of several scenes", function()
+    local robot = scene.robot()
+    local run, saved = trained({ trainable = { density = { per = "group", min = 0.5, max = 2 } },
+      scenes = { count = 2, each = function(k)
+        return { robot = robot:with { young = 5 * k }, gravity = { 0.2 * k, -3 }, friction = 0.1 * k,
+          observer = cq.Observer.centroid { groups = { "foot", "trunk" }, velocity = true } }
+      end } }, robot)
+    local first = run:scene(1)
+    assert.equal(first:loss(first:rollout(run.best.params)):item(), loss_of(saved))
+    assert.is_true(loss_of(saved) ~= loss_of(saved, { gravity = { 0.4, -3 } }))
+    -- what each scene sees by a function of the script's is told, as that of an experiment
+    local goals = { 0.5, 0.6 }
+    local _, seen = trained { controller = cq.Controller.mlp { hidden = { 4 } }, observer = function() return
+      cq.tensor { 0 } end, scenes = { count = 2, each = function(k)
+        return { observer = function(state) return state:center("trunk"):slice(1, 1) - goals[k] end }
+      end } }
+    says(sentence(function() seen:rollout() end), "observer", "saved_spec.lua")
+  end)
+
   it("goes into another world", function()
     local _, saved = trained()
     local world = scene.world(saved.robot, { walls = cq.Boundary.box { kind = "friction", mu = 0.1 } })

@@ -120,9 +120,10 @@ end
 ---@class saved.rollout.def : world.rollout.def
 ---@field steps? integer               control steps; those of the run unless given. With none the final state is the start
 
----The rollout that was trained, in its own world, which the first call makes. Its steps, observer, controller and
----weight hold unless fields, those of world:rollout, say others. Errors: an observer or a controller that the script
----wrote itself, unless fields have one; a learner's policy that takes goals, without an observer that appends them.
+---The rollout that was trained, of several scenes the first, in its own world, which the first call makes. Its steps,
+---observer, controller and weight hold unless fields, those of world:rollout, say others. Errors: an observer or a
+---controller that the script wrote itself, unless fields have one; a learner's policy that takes goals, without an
+---observer that appends them.
 ---@param fields? saved.rollout.def
 ---@return cq.Rollout
 function Saved:rollout(fields)

@@ -145,7 +145,11 @@ local function find_ranges(self)
     end
     xs = { 0.5, names + 0.5 }
   end
-  for _, range in ipairs { xs, ys } do
+  for axis, range in ipairs { xs, ys } do
+    if not finite(1.12 * range[2] - 1.12 * range[1]) then
+      is.fail("cq.Plot: numbers along %s are from %s to %s, which is too far for an axis", axis == 1 and "x" or "y",
+        text.number(range[1]), text.number(range[2]))
+    end
     local largest = math.max(math.abs(range[1]), math.abs(range[2]))
     if range[2] - range[1] <= SAME * largest then
       local pad = math.max(largest * 0.1, 1e-12)
@@ -308,19 +312,26 @@ local function draw_axes(self, canvas, f)
   if self.y_label then canvas:text { x = 14, y = f.top - 12, size = 10, text = self.y_label } end
 end
 
--- Draws the band between the lower and upper curve of a series s, where it has them; places that are not finite are
--- left out.
+-- Draws the band between the lower and upper curve of a series s, where it has them, in pieces as the curve.
 local function draw_band(self, canvas, f, s)
   if not s.lower then return end
-  local points = {}
-  -- Appends point i of the curve "lower" or "upper" to the band.
-  local function add(i, side)
-    local y = axis_value(self, s[side][i])
-    if finite(y) and finite(s.x[i]) then points[#points + 1] = { f.x(s.x[i]), f.y(y) } end
+  local upper, lower = {}, {}
+  -- Draws the points since the last gap.
+  local function flush()
+    for k = #lower, 1, -1 do upper[#upper + 1] = lower[k] end
+    if #upper >= 3 then canvas:polygon(upper, colour.number(s.colour, 0.18)) end
+    upper, lower = {}, {}
   end
-  for i = 1, #s.x do add(i, "upper") end
-  for i = #s.x, 1, -1 do add(i, "lower") end
-  if #points >= 3 then canvas:polygon(points, colour.number(s.colour, 0.18)) end
+  for i = 1, #s.x do
+    local below, above = axis_value(self, s.lower[i]), axis_value(self, s.upper[i])
+    if finite(s.x[i]) and finite(below) and finite(above) then
+      local x = f.x(s.x[i])
+      upper[#upper + 1], lower[#lower + 1] = { x, f.y(above) }, { x, f.y(below) }
+    else
+      flush()
+    end
+  end
+  flush()
 end
 
 -- Draws the curve of a series s in pieces, cut where a number is not finite; a single point is a dot.

@@ -218,7 +218,7 @@ local function has_gaps(frames, n)
 end
 
 -- Compresses a channel, a number by which particles can be coloured, in 8 bits: of each frame, or of one if it never
--- changes (`still`). Returns { label, unit, lower, upper, palette, categories, still, gaps: true where the largest level
+-- changes (`still`). Returns { label, unit, lower, upper, palette, categories, still, gaps: true where the level NONE
 -- says that a particle has no number, pieces: numbers of the page's texts, signal, red: "contracts" or "expands" where
 -- the legend says so }.
 local function channel_of(self, channel, lattice, by, add)

@@ -76,8 +76,11 @@ end
 -- at most so many points of a curve
 local POINTS = 2000
 
----The columns of a run's history as curves: the series of the loss, nil without one, and a list of up to 8 other
----curves, of POINTS points at most.
+-- at most so many columns of a history
+local COLUMNS = 24
+
+---The columns of a run's history as curves: the series of the loss, nil without one, and a list of up to COLUMNS other
+---curves, of POINTS points at most; a note names those that are left out.
 ---@param rows table<string, any>[]
 ---@return table? loss, table[] others
 function folder.curves(rows)
@@ -98,11 +101,17 @@ function folder.curves(rows)
     out.x, out.y = any and x or {}, any and y or {}
     return out
   end
-  local loss, others = seen.loss and series "loss" or nil, {}
+  local loss, others, left = seen.loss and series "loss" or nil, {}, {}
   for _, name in ipairs(names) do
-    if name ~= "loss" and #others < 8 then
+    if name ~= "loss" and #others < COLUMNS then
       others[#others + 1] = { title = name, x_label = "iteration", series = { series(name) } }
+    elseif name ~= "loss" then
+      left[#left + 1] = name
     end
+  end
+  if #left > 0 then
+    message.note("the page has %d columns of the history beside the loss, and leaves out %s", COLUMNS,
+      table.concat(left, ", "))
   end
   return loss, others
 end

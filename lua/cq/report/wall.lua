@@ -100,23 +100,33 @@ local function ball(out, w, size)
   return "solid"
 end
 
+-- Appends the triangles of the area below a 2D height field, which goes on level from its ends to the sides of the
+-- world.
+local function area_below(out, w, size)
+  local last, points, deep = w.count[1] - 1, {}, size[1]
+  for i = 0, last do points[i + 1] = { w.origin[1] + i * w.spacing[1], w.heights[i + 1] } end
+  if points[1][1] > 0 then table.insert(points, 1, { 0, w.heights[1] }) end
+  if points[#points][1] < size[1] then points[#points + 1] = { size[1], w.heights[last + 1] } end
+  for k = 1, #points - 1 do
+    local a, b = points[k], points[k + 1]
+    quad(out, a, b, { b[1], b[2] - deep }, { a[1], a[2] - deep })
+  end
+  return "solid"
+end
+
 -- Appends the triangles of a height field's surface, in 2D of the area below it. Returns how the page shows it: "floor"
 -- or "solid".
 local function height_field(out, w, size)
+  if #size == 2 then return area_below(out, w, size) end
   local rows = w.count[2]
   -- The place of grid point (i, j) of a height field, i and j from 0.
   local function at(i, j)
-    return { w.origin[1] + i * w.spacing[1], w.heights[i * rows + j + 1],
-      #size == 3 and w.origin[2] + j * w.spacing[2] or 0 }
+    return { w.origin[1] + i * w.spacing[1], w.heights[i * rows + j + 1], w.origin[2] + j * w.spacing[2] }
   end
   for i = 0, w.count[1] - 2 do
-    if #size == 2 then
-      local a, b, deep = at(i, 0), at(i + 1, 0), size[1]
-      quad(out, a, b, { b[1], b[2] - deep }, { a[1], a[2] - deep })
-    end
-    for j = 0, #size == 3 and rows - 2 or -1 do quad(out, at(i, j), at(i + 1, j), at(i + 1, j + 1), at(i, j + 1)) end
+    for j = 0, rows - 2 do quad(out, at(i, j), at(i + 1, j), at(i + 1, j + 1), at(i, j + 1)) end
   end
-  return #size == 3 and "floor" or "solid"
+  return "floor"
 end
 
 local draw = { half_space = half_space, box = box, sphere = ball, height_field = height_field }

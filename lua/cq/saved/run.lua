@@ -68,9 +68,10 @@ local function setting(experiment, params)
   return world, body, controller, design
 end
 
--- All that cq.load needs of an experiment with the parameters `params`, as a table of tensors, tables and texts.
--- learned: weights that the observer has trained itself, by name, or nil.
+-- All that cq.load needs of an experiment with the parameters `params`, of several scenes of the first, as a table of
+-- tensors, tables and texts. learned: weights that the observer has trained itself, by name, or nil.
 local function describe(experiment, params, learned)
+  if experiment.scenes then experiment = experiment:scene(1) end
   local world, body, controller, design = setting(experiment, params)
   local out = {
     steps = experiment.steps, weight = experiment.weight, robots = of_robots(world, body),
