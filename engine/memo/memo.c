@@ -92,15 +92,15 @@ static cq_status too_little(const cq_plan *plan, int64_t budget, int64_t forces)
     return cq_fail(CQ_MEMORY,
                    "the memo needs at least %.3g %s (one control step of %.3g %s, a checkpoint of %.3g %s, and %.3g %s "
                    "for forces of the user's of all control steps), its budget is %.3g %s: give memory more than that "
-                   "(unless given it is three quarters of what is free, more once other programs end), put forces on "
-                   "fewer particles, or make fewer control steps",
+                   "(unless given it is three quarters of what is free: end other programs), put forces on fewer "
+                   "particles, or make fewer control steps",
                    least.number, least.unit, record.number, record.unit, mark.number, mark.unit, force.number,
                    force.unit, has.number, has.unit);
   }
   return cq_fail(CQ_MEMORY,
                  "the memo needs at least %.3g %s (one control step of %.3g %s and a checkpoint of %.3g %s), its "
-                 "budget is %.3g %s: give memory more than that (unless given it is three quarters of what is free, "
-                 "more once other programs end), or make control steps shorter",
+                 "budget is %.3g %s: give memory more than that (unless given it is three quarters of what is free: "
+                 "end other programs), or make control steps shorter",
                  least.number, least.unit, record.number, record.unit, mark.number, mark.unit, has.number, has.unit);
 }
 

@@ -183,9 +183,11 @@ function contact.read(state, which)
     return out
   end
   local roll, world, what = state.roll, state.world, "state:contact"
+  local no_step = "%s: no control step was made before the first state"
+  if roll.steps == 0 then is.fail(no_step, what) end
   if not roll.contact_asked then is.fail("%s: nobody asked for it; give world:rollout, or world:settle, contact = true", what) end
   local first, last = find(world, which)
-  if state.index == 0 then is.fail("%s: no control step was made before the first state", what) end
+  if state.index == 0 then is.fail(no_step, what) end
   roll:require_live(state.index, what)
   local width, rows, count = width_of(world), rows_of(world), last - first + 1
   local out = class.make(state.batched and { state.batch, count, width } or { count, width })
