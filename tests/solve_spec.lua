@@ -324,8 +324,8 @@ describe("a mistake in a solve", function()
         function(p) return { objective = p.x:sum(), high = p.x } end },
       { '"high" is nan, which is no finite number (iteration 1 of 5)', { constraints = { high } },
         function(p) return { objective = p.x:sum(), high = (p.x[1] - 1) / 0 } end },
-      { "parameter x does not reach any of high, objective: nothing computed from it is part of the result; use it, or leave it out of the "
-        .. "parameters (iteration 1 of 5)", { constraints = { high } }, function() return { objective = 1,
+      { "parameter x does not reach any of high, objective: the number 2 was returned, which remembers no parameter; "
+        .. "return a tensor (iteration 1 of 5)", { constraints = { high } }, function() return { objective = 1,
           high = 2 } end },
       { "cq.Optimizer.adam knows no constraints; put it into cq.Optimizer.augmented_lagrangian { inner = ... }, or take "
         .. "cq.Optimizer.nlopt or cq.Optimizer.ipopt", { constraints = { high } }, nil, adam() },

@@ -48,8 +48,8 @@ local function check_loss(loss, list)
   return check_number("the objective", loss)
 end
 
--- Raises an error: the result `what` does not depend on this parameter. plain: a number in the place of a tensor among
--- the results; nil: there is none.
+-- Raises an error: the result `what` does not depend on this parameter. plain: the number that all of the result is, in
+-- the place of a tensor; nil: it is none.
 local function fail_unreached(leaf, what, plain)
   if plain then
     fail("%s does not reach %s: the number %g was returned, which remembers no parameter; return a tensor", title(leaf),
@@ -166,10 +166,10 @@ local function evaluate_all(f, list, plan, what, p, ...)
   local passes, grads = plan(values, names, reached_of(run.numbers)), {}
   for k, weights in ipairs(passes) do grads[k] = pass(run, p, weights, k < #passes) end
   if #passes == 0 then run.record:backward({}, {}) end
-  local goal, plain = gradient.goal(names), nil
+  local goal, plain = gradient.goal(names), values[names[1]]
   for _, name in ipairs(names) do
     local number = results[1][name]
-    if type(number) == "number" or rawget(number, "was_number") then plain = plain or values[name] end
+    plain = (type(number) == "number" or rawget(number, "was_number")) and plain or nil
   end
   for _, leaf in ipairs(passes.whole and list or {}) do
     if not run.reached[leaf.tensor] then fail_unreached(leaf, goal, plain) end
