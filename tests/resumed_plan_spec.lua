@@ -352,6 +352,10 @@ describe("run:optimize with a plan", function()
     local found = optimize(experiment(), whole_plan { starts = { count = 5, cuts[1], cuts[3] } }, "other",
       { resume = true })
     assert.equal(5 * 3 + 4 * 2 + 4 * 3 + 3, found.iterations)
+    for _, starts in ipairs { { count = 5, keep = 2 }, { count = 5, cuts[2], { keep = 2, at = "binary" } } } do
+      says(function() optimize(experiment(), whole_plan { starts = starts }, "halved", { resume = true }) end,
+        "that is over, go on with the same ones, or start anew")
+    end
     says(function() optimize(experiment(), whole_plan { starts = { count = 5, cuts[1], cuts[3] } }, "halved16",
       { resume = true }) end, "the starts that go on were 4 of 5 after coarse, 2 of 4 after binary, iteration 2, 1 of 2 "
       .. "after binary, and are 4 of 5 after coarse, 1 of 4 after binary; that is over")

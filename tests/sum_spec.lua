@@ -90,6 +90,10 @@ describe("a sum of controllers", function()
     world:rollout { steps = 2, controller = named }
     local path = os.tmpname()
     says(sentence(function() named:export(path .. ".h") end), "called default, which is a word of C")
+    local one = cq.Controller.sines {}
+    local nested = cq.Controller.sum { b_a = one, b = cq.Controller.sum { a = one, c = one } }
+    world:rollout { steps = 2, controller = nested }
+    says(sentence(function() nested:export(path .. ".h") end), "two parts of the sum are called b_a in C")
     named:export(path .. ".lua")
     assert.equal(2, #assert(loadfile(path .. ".lua"))().signals)
     for _, ending in ipairs { "", ".lua" } do os.remove(path .. ending) end

@@ -285,4 +285,41 @@ describe("a gradient within another one", function()
     end)(a)
     assert.same({ 4 }, g:totable())
   end)
+
+  -- A number whose backward pass computes a gradient of its own, before it passes on its own to x.
+  local function with_another(x)
+    return T.tape.custom { outputs = { x:detach():sum() }, backward = function(g)
+      T.value_and_grad(function(q) return (q * q):sum() end)(b)
+      x:accumulate(T.full(x:shape(), g:item()))
+    end }
+  end
+
+  it("loses nothing of that one, also where a third one is computed", function()
+    local on, y = T.tape.new(), T.param { 1, 2 }
+    T.tape.with(on, function()
+      local x = y * 1
+      on:backward(with_another((x * x):sum()) + (x * 5):sum())
+    end)
+    assert.same({ 7, 9 }, y.grad:totable())
+    local _, g = T.value_and_grad(function(p)
+      local x = p * 1
+      T.tape.pause(T.value_and_grad(function(q) return with_another(q * 1) end), x)
+      return (x * 5 + x * x):sum()
+    end)(T.param { 1, 2 })
+    assert.same({ 7, 9 }, g:totable())
+  end)
+
+  it("is as quick after long computations", function()
+    local count = 0
+    T.value_and_grad(function(p)
+      local x = p
+      for _ = 1, 3000 do x = x + 1e-6 end
+      local each = T.tape.each_reversed
+      T.tape.each_reversed = function(f) each(function(t) count = count + 1 return f(t) end) end
+      T.value_and_grad(function(q) return (q * q):sum() end)(b)
+      T.tape.each_reversed = each
+      return x:sum()
+    end)(a)
+    assert.equal(0, count)
+  end)
 end)

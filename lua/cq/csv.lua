@@ -81,7 +81,7 @@ end
 -- An iterator over the lines of a text that are neither empty nor comments, and their numbers. Between tabs there are
 -- gaps. skip: how many lines are left out at the beginning.
 local function lines_of(all, skip, separator)
-  local following, number, full = all:gmatch "([^\n]*)\n", 0, separator == "\t" and "[^ ]" or "%S"
+  local following, number, full = all:gmatch "([^\n]*)\n", 0, separator == "\t" and "[%S\t]" or "%S"
   return function()
     for line in following do
       number = number + 1

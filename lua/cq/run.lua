@@ -493,7 +493,7 @@ local function close_run(self, status, problem)
   for k, run in ipairs(opened) do
     if run == self then table.remove(opened, k) break end
   end
-  place.open = opened[#opened]
+  if place.open == self then place.open = nil end
   self.progress:close()
   local why
   -- Calls f; its error, if it is the first, is raised at the end.
@@ -540,8 +540,9 @@ function Run.close_open(problem)
   local is_open, fine, why = #opened > 0, true, nil
   while #opened > 0 do
     local run = opened[#opened]
-    local status = run:interrupted() and "interrupted" or problem and "failed" or "finished"
-    local closed, wrong = pcall(close_run, run, status, problem)
+    local own = run.problem or problem
+    local status = run:interrupted() and "interrupted" or own and "failed" or "finished"
+    local closed, wrong = pcall(close_run, run, status, own)
     if not closed then fine, why = false, why or wrong end
   end
   if not fine then error(why, 0) end

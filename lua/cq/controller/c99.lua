@@ -238,10 +238,25 @@ end
 local KEYWORDS = (" auto break case char const continue default do double else enum extern float for goto if inline int "
   .. "long register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while ")
 
+-- Raises an error if two parts of a sum, or of a sum in it, have one name in C. front: before their names; taken: by
+-- name.
+local function require_apart(program, front, taken)
+  for _, part in ipairs(program.parts or {}) do
+    local name = front .. part.name
+    if taken[name] then
+      is.fail("controller:export: two parts of the sum are called %s in C, %s and %s; give one of them another name", name,
+        taken[name], part.name)
+    end
+    taken[name] = part.name
+    require_apart(part, name .. "_", taken)
+  end
+end
+
 -- The C text of a sum of controllers: each part with its own input and state, then the function that adds their
 -- signals, cut to -1 to 1.
 local function definitions_of_sum(program)
   local parts, inputs, states, starts, steps = {}, {}, {}, {}, {}
+  require_apart(program, "", {})
   for k, part in ipairs(program.parts) do
     local name, count = part.name, #program.signals
     if KEYWORDS:find(" " .. name .. " ", 1, true) then

@@ -148,11 +148,10 @@ function saved_plan.check_file(state, path)
   if problem then is.fail("run:optimize: %s was not saved by run:optimize: %s", path, problem) end
 end
 
--- How many cuts of a multi-start plan are made in a saved run: the last behind which a start is, or by which the starts
--- that go on have become as few.
-local function cuts_made(plan, starts)
-  local made, cut, alive = 0, 0, #starts
-  for _, start in ipairs(starts) do alive = alive - (start.dropped and 1 or 0) end
+-- How many cuts of a multi-start plan are made in a saved run, of which `alive` starts go on: the last behind which a
+-- start is, or by which the starts have become as few.
+local function cuts_made(plan, starts, alive)
+  local made, cut = 0, 0
   for _, part in ipairs(plan:parts()) do
     cut = cut + (part.keep and 1 or 0)
     local is_made = part.keep and alive < #starts and alive <= part.keep
@@ -167,15 +166,17 @@ end
 -- Raises an error if the number of starts of a multi-start plan has changed, or how it is reduced where that is done in
 -- the saved run: dropped starts cannot come back. where: the beginning of the error's sentence.
 local function check_tournament(plan, state, starts, where)
-  local count, before = plan.starts and plan.starts.count or 1, state.tournament
+  local count, before, alive = plan.starts and plan.starts.count or 1, state.tournament, #starts
   if #starts ~= count then
     is.fail("%s: the plan had %s, and has %d; go on with as many, or start anew", where, text.count(#starts, "start"),
       count)
   end
-  local made = cuts_made(plan, starts)
-  local now = tournament_of(plan, made)
-  if not before or made == 0 or before == tournament_of(plan) or before == now then return end
-  if before:sub(1, #now) ~= now or not before:find("^, %d", #now + 1) then
+  for _, start in ipairs(starts) do alive = alive - (start.dropped and 1 or 0) end
+  local made = cuts_made(plan, starts, alive)
+  local now, wanted = tournament_of(plan, made), made > 0 and plan.starts.cuts[made].keep or #starts
+  if not before or before == tournament_of(plan) then return end
+  local is_same = made == 0 or before == now or before:sub(1, #now) == now and before:find("^, %d", #now + 1) ~= nil
+  if not is_same or alive ~= wanted then
     is.fail("%s: the starts that go on were %s, and are %s; that is over, go on with the same ones, or start anew",
       where, before, tournament_of(plan))
   end

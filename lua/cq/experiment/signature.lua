@@ -84,6 +84,8 @@ return function(run, stage, optimizer)
   add_policy(problem, "controller", run.controller, { "activation", "hidden", "count", "frequency", "hold" })
   add_policy(problem, "observer", run.observer,
     { "position", "velocity", "acceleration", "clusters", "seed", "weight" })
+  -- what an autoencoder has drawn is saved with it
+  if run.observer and run.observer.family == "autoencoder" then problem["observer.seed"] = signature.ANY end
   if run.observer and run.observer.family then signature.add_sight(problem, run.observer, "observer") end
   for name, value in pairs(run.own_design and design_words(run.own_design) or {}) do problem["design "
     .. name] = value end

@@ -442,7 +442,10 @@ function Training:finish()
   local fine, result = pcall(finish, self)
   -- that of a stage may be another one
   self.run.optimizer = self.run.base_optimizer
-  if not fine then error(result, 0) end
+  if not fine then
+    self.folder.problem = tostring(result):match "^[^\n]*"             -- the script may go on
+    error(result, 0)
+  end
   return result
 end
 

@@ -74,18 +74,14 @@ local function saved_starts(folder)
   return state.starts or {}
 end
 
--- Gives the world of an experiment the substeps that the best start of its training has come to, where simulations
--- failed with fewer. level: of its last stage.
-local function take_substeps(run, rows, level)
-  local best
-  for _, start in ipairs(rows) do
-    local is_better = start.best and not start.dropped and (not best or start.best.loss < best.best.loss)
-    best = is_better and start or best
-  end
-  levels.of(run, level)
-  for key, own in pairs(run.levels) do
-    local substeps = best and best.substeps and best.substeps[key]
-    if substeps then stages.set_substeps(own, substeps) end
+-- Gives the world of an experiment the substeps of the saved one, where a start of the training has come to these
+-- because simulations failed with fewer. level: of the stage that is saved.
+local function take_substeps(run, rows, data, level)
+  local own, substeps = levels.of(run, level), data.world and data.world.fields.substeps
+  for key, other in pairs(run.levels) do
+    for _, start in ipairs(other == own and rows or {}) do
+      if start.substeps and start.substeps[key] == substeps then return stages.set_substeps(own, substeps) end
+    end
   end
 end
 
@@ -97,10 +93,11 @@ end
 ---@return table result
 function untrained.replay(run, plan, folder)
   folder = folder or Run.default_folder()
-  local stage = load(folder).data.stage
+  local data = load(folder).data
+  local stage = data.stage
   if stage and run.problem then levels.become(run, stage.level) end
   local rows = saved_starts(folder)
-  take_substeps(run, rows, stage and run.problem and stage.level or {})
+  take_substeps(run, rows, data, stage and run.problem and stage.level or {})
   local saved = warm.load(run, folder)
   local number = stage and plan.number[stage.name]
   if number then run.ensemble = ensemble.of_stage(run, plan.stages[number]) end

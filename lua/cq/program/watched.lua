@@ -77,7 +77,7 @@ function watched.run(path, words, run)
       unload_modules(before)
       text, again, watch.reloaded = nil, nil, true
       message.note("%s was saved: loaded afresh", path)
-    elseif not finished and before and why ~= "interrupted" and made_nothing(before) then
+    elseif not finished and before and not again and why ~= "interrupted" and made_nothing(before) then
       message.note("the training goes on with the script of before")
       if before.bytes then atomic_file.write(before.state, before.bytes, { durable = true }) end
       unload_modules(before, true)

@@ -57,6 +57,9 @@ function signature.add_sight(out, observer, name)
   end
 end
 
+---The text of an entry that may be any when a run goes on.
+signature.ANY = "any"
+
 -- Entries of problems that earlier programs did not save. Where one is not saved, it may be any.
 local later = { ["goal.of"] = true }
 for _, name in ipairs { "observer", "env.observer" } do
@@ -141,8 +144,8 @@ function signature.check(before, now, what, folder)
   if odd then is.fail("%s: what was saved is damaged: signature: %s; start anew", what, odd) end
   local saved = {}
   for name, value in pairs(before.problem) do saved[name] = value end
-  for name in pairs(later) do
-    if saved[name] == nil then saved[name] = now.problem[name] end
+  for name, value in pairs(now.problem) do
+    if later[name] and saved[name] == nil or value == signature.ANY then saved[name] = value end
   end
   local problem = signature.changes(saved, now.problem)
   if problem ~= "" then

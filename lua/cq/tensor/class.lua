@@ -259,9 +259,15 @@ function class.adjoint(t)
   if not adjoint then
     adjoint = zeros(t.count)
     t.adjoint = adjoint
+    local touched = class.touched
+    if touched then touched[#touched + 1] = t end
   end
   return adjoint
 end
+
+---Where a gradient is computed within another one: the tensors that it has begun to carry gradients to.
+---@type cq.Tensor[]|false
+class.touched = false
 
 ---Adds a gradient to that of the tensor, in place; does nothing if the tensor needs none.
 ---@param grad cq.Tensor|number|nil   of the same shape, a number for one element; nil: nothing

@@ -180,28 +180,42 @@ end
 
 local locked = class.locked
 
--- The adjoints of what a gradient around this one is computed by, parameters and results: put aside, and false until
--- they are put back. nil where there is none around.
+-- What is put aside of a gradient around this one: the adjoints of its parameters, and of results where its backward
+-- pass goes on, which are false until they are put back. nil where there is none around.
 local function set_aside()
   if not tape.is_busy() then return nil end
   local adjoints = {}
-  local function keep(t) adjoints[t], t.adjoint = t.adjoint, false end
+  -- Some are met twice.
+  local function keep(t)
+    if adjoints[t] == nil then adjoints[t], t.adjoint = t.adjoint, false end
+  end
   for t in pairs(locked) do keep(t) end
-  tape.each_result(keep)
-  tape.is_outside_reached = false
-  return adjoints
+  tape.each_reversed(keep)
+  local around = { adjoints = adjoints, touched = class.touched, was_reached = tape.is_outside_reached }
+  class.touched, tape.is_outside_reached = {}, false
+  return around
 end
 
--- Puts back what set_aside has put aside. Returns whether the gradient by `list` has been carried to any of it, or is
--- itself by some of these.
-local function put_back(adjoints, list)
-  local is_reached = tape.is_outside_reached
-  for _, leaf in ipairs(list) do is_reached = is_reached or adjoints[leaf.tensor] ~= nil end
+-- Is a tensor the result of a recording? Parameters want gradients too, and what was recorded before wants none.
+local function is_result(t) return t.requires_grad and not t.trainable end
+
+-- Puts back what set_aside has put aside. Returns whether the gradient by the leaves has been carried to any of it, or
+-- to another result of the computation around, or is itself by some of these.
+local function put_back(around, list)
+  local is_reached, adjoints, own = tape.is_outside_reached, around.adjoints, {}
+  for _, leaf in ipairs(list) do
+    local t = leaf.tensor
+    own[t] = true
+    is_reached = is_reached or adjoints[t] ~= nil or is_result(t)
+  end
+  for _, t in ipairs(class.touched) do
+    if t.adjoint and not own[t] and adjoints[t] == nil and is_result(t) then is_reached, t.adjoint = true, false end
+  end
   for t, adjoint in pairs(adjoints) do
     is_reached = is_reached or t.adjoint ~= false
     t.adjoint = adjoint
   end
-  tape.is_outside_reached = false
+  class.touched, tape.is_outside_reached = around.touched, around.was_reached
   return is_reached
 end
 

@@ -152,16 +152,14 @@ function tape.holds(t)
 end
 
 ---@internal
----Calls f with each result of the recordings that have not ended, or through which a backward pass goes.
+---Calls f with each result of the recordings through which a backward pass goes.
 ---@param f fun(t: cq.Tensor)
-function tape.each_result(f)
-  for _, list in ipairs { open, reversing } do
-    for _, on in ipairs(list) do
-      for n = 1, on.count do
-        local node = on[n]
-        if node.out then f(node.out) end
-        for _, out in ipairs(node.outputs or {}) do f(out) end
-      end
+function tape.each_reversed(f)
+  for _, on in ipairs(reversing) do
+    for n = 1, on.count do
+      local node = on[n]
+      if node.out then f(node.out) end
+      for _, out in ipairs(node.outputs or {}) do f(out) end
     end
   end
 end
@@ -281,9 +279,11 @@ local function reverse(self, keep)
   if not keep then self.held = nil end
 end
 
--- Removes the last of the tapes through which backward passes go; passes on the error of its pass.
-local function leave(fine, problem)
-  reversing[#reversing] = nil
+-- Removes a tape from those through which backward passes go; passes on the error of its pass.
+local function leave(self, fine, problem)
+  for k = #reversing, 1, -1 do
+    if reversing[k] == self then table.remove(reversing, k) break end
+  end
   if not fine then error(problem, 0) end
 end
 
@@ -301,7 +301,7 @@ function Tape:backward(outputs, grads, keep)
   seed(outputs, grads)
   -- what an adjoint computes by tensors is not itself recorded
   reversing[#reversing + 1] = self
-  leave(pcall(tape.with, nil, reverse, self, keep or false))
+  leave(self, pcall(tape.whole, tape.with, nil, reverse, self, keep or false))
 end
 
 ---Removes all recorded operations.
