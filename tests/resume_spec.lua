@@ -169,4 +169,19 @@ end
       has(result.err, "run:record: iteration must be a whole number at least 0, got " .. told)
     end
   end)
+
+  it("tells of a run that failed and was caught, and gives it nothing of later ones", function()
+    local path = script((SCRIPT:gsub("run:optimize {.*", [[
+run:optimize { iterations = 1, folder = cq.option("at", "") .. "/fine" }
+print(pcall(run.optimize, run, { iterations = 2, folder = cq.option("at", "") .. "/failed",
+  on_iteration = function() error "the end" end }))
+run:optimize { iterations = 1, folder = cq.option("at", "") .. "/later" }
+cq.Plot { series = { { x = { 1, 2 }, y = { 1, 2 } } } }:write "late.png"
+]])))
+    fine(process.cqlua { path, "--at", folder, "--out", at "out" })
+    assert.same({ "finished", "failed", "finished" }, { manifest("fine").status, manifest("failed").status,
+      manifest("later").status })
+    has(manifest("failed").problem, "the end")
+    assert.is_nil(host.kind(at "failed/late.png"))
+  end)
 end)
