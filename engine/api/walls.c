@@ -155,18 +155,20 @@ cq_status cq_walls_begin(cq_rollout *r, const cq_rollout *from, const int32_t *s
   return status;
 }
 
-// Adds the gradients of wall displacements of r, which began in the live state of `from`, to from->grad_place_end, if
-// both have wall velocities by control steps. scene {batch}: as in cq_rollout_begin_from. CQ_OK or CQ_MEMORY.
+// Adds the gradients of wall displacements of r, which began in the live state of `from`, to those of `from` at that
+// state, if both have wall velocities by control steps. scene {batch}: as in cq_rollout_begin_from. CQ_OK or CQ_MEMORY.
 cq_status cq_walls_pass_adjoint(const cq_rollout *r, cq_rollout *from, const int32_t *scene) {
   const int64_t numbers = cq_wall_numbers(&r->world->model), width = velocity_count(r);
   if (!r->track.velocity || !from->track.velocity) return CQ_OK;
   if (!from->grad_place_end) from->grad_place_end = cq_alloc((size_t)velocity_count(from), sizeof(double), "walls");
   if (!from->grad_place_end) return CQ_MEMORY;
+  const int64_t at = cq_rollout_at(from);
+  double *grad = at == from->def.steps ? from->grad_place_end : from->track.grad_place + at * velocity_count(from);
   for (int64_t k = 0; k < width; k++) {
     const int32_t s = scene[k / numbers];
     double sum = r->grad_place_end ? r->grad_place_end[k] : 0;
     for (int64_t i = r->def.steps - 1; i >= 0; i--) sum += r->track.grad_place[i * width + k];
-    if (s >= 0) from->grad_place_end[s * numbers + k % numbers] += sum;
+    if (s >= 0) grad[s * numbers + k % numbers] += sum;
   }
   return CQ_OK;
 }

@@ -240,7 +240,87 @@ static void check_pin_moved(void) {
   cq_world_destroy(b.world);
 }
 
+enum { FIRST = 4, MIDDLE = 2, AFTER = 2 };   // control steps of the first rollout, before the second begins, and of that
+
+// a particle that sinks along a ball, whose velocity is another one in each control step; the rollout of the second half
+static cq_rollout *sink_open(bench *b, cq_wall *ball) {
+  bench_make(b, 2, 1, CQ_FLOAT64, 16);
+  cq_wall_init(ball);
+  ball->shape = CQ_WALL_SPHERE;
+  ball->kind = CQ_CONTACT_SLIP;
+  ball->moves = 1;
+  ball->point[0] = 7;
+  ball->point[1] = 3;
+  ball->radius = 6;
+  b->velocity[0] = 0.02;
+  b->velocity[1] = -0.05;
+  b->def.wall_count = 1;
+  b->def.walls = ball;
+  REQUIRE(bench_begin(b, FIRST, 1) == CQ_OK);
+  cq_rollout_def def;
+  cq_rollout_def_init(&def);
+  def.steps = AFTER;
+  def.batch = 1;
+  cq_rollout *second;
+  REQUIRE(cq_rollout_create(b->world, &def, &second) == CQ_OK);
+  const double still[2 * AFTER] = {0};
+  REQUIRE(cq_rollout_set_walls(second, still, 0) == CQ_OK);
+  return second;
+}
+
+static const int32_t sink_scene = 0;
+
+// where the particle is along x at the end of the second half, by velocities of the ball in the first rollout
+static double sink_run(bench *b, cq_rollout *second, const double velocity[2 * FIRST]) {
+  REQUIRE(cq_rollout_set_walls(b->rollout, velocity, 0) == CQ_OK);
+  REQUIRE(cq_rollout_begin(b->rollout) == CQ_OK);
+  REQUIRE(cq_rollout_run(b->rollout, MIDDLE, NULL, NULL) == CQ_OK);
+  REQUIRE(cq_rollout_begin_from(second, b->rollout, &sink_scene) == CQ_OK);
+  REQUIRE(cq_rollout_run(second, AFTER, NULL, NULL) == CQ_OK);
+  bench end = *b;
+  end.rollout = second;
+  return bench_read(&end, 0);
+}
+
+// The place of a wall at the end of a half comes from its velocities in this half, and not from later ones.
+static void check_middle(void) {
+  bench b;
+  cq_wall ball;
+  cq_rollout *second = sink_open(&b, &ball);
+  double velocity[2 * FIRST], grad[2 * FIRST];
+  for (int k = 0; k < 2 * FIRST; k++) velocity[k] = 0.03 * sin(1.0 + k);
+  sink_run(&b, second, velocity);
+  const int64_t start[2] = {0, 1};
+  const int32_t particle = 0;
+  const double along_x[2] = {1, 0};
+  cq_readout r;
+  cq_readout_init(&r);
+  r.kind = CQ_READOUT_GATHER;
+  r.group_count = 1;
+  r.group_start = start;
+  r.particles = &particle;
+  REQUIRE(cq_rollout_begin_adjoint(b.rollout) == CQ_OK);
+  REQUIRE(cq_rollout_begin_adjoint(second) == CQ_OK);
+  REQUIRE(cq_rollout_read_adjoint(second, &r, along_x) == CQ_OK);
+  REQUIRE(cq_rollout_run_adjoint(second, AFTER, NULL, NULL) == CQ_OK);
+  REQUIRE(cq_rollout_pass_adjoint(second, b.rollout, &sink_scene) == CQ_OK);
+  REQUIRE(cq_rollout_run_adjoint(b.rollout, MIDDLE, NULL, NULL) == CQ_OK);
+  REQUIRE(cq_rollout_walls_gradient(b.rollout, grad, 0) == CQ_OK);
+  for (int k = 0; k < 2 * FIRST; k++) {
+    const double at = velocity[k], h = 1e-5;
+    velocity[k] = at + h;
+    const double above = sink_run(&b, second, velocity);
+    velocity[k] = at - h;
+    const double below = sink_run(&b, second, velocity), slope = (above - below) / (2 * h);
+    velocity[k] = at;
+    CHECK(fabs(grad[k] - slope) < 1e-6 && (slope != 0) == (k < 2 * MIDDLE),
+          "gradient %d of the velocity of a ball is %.9g, by differences %.9g", k, grad[k], slope);
+  }
+  cq_world_destroy(b.world);
+}
+
 int main(void) {
+  check_middle();
   check_pin_moved();
   check_many_movers();
   check_far_apart(2000, CQ_MEMORY);
