@@ -250,6 +250,11 @@ describe("a gradient within another one", function()
       local held = p:detach()
       return (T.value_and_grad(function(q) return (q * q * held):sum() end)(b))
     end))
+    assert.same({ 18, 9 }, around(function()
+      local _, g, twice = T.value_and_grad(function(q) return (q * q):sum(), q * 2, "text", { 1, q = q } end)(b)
+      assert.same({ 6 }, g:totable())
+      return twice + 3 * 1
+    end))
   end)
 
   it("is refused where it would have a gradient", function()
@@ -262,6 +267,13 @@ describe("a gradient within another one", function()
         return (T.value_and_grad(function(q) return (q * twice):sum() end)(b))
       end,
       function(p) return T.values_and_grads(function(q) return { c = (q * p):sum() } end)(b).c end,
+      function(p) return (select(3, T.value_and_grad(function(q) return (q * q):sum(), q * p end)(b))) end,
+      function(p)
+        return select(4, T.value_and_grad(function(q) return (q * q):sum(), nil, { c = { q * p * 2 } } end)(b)).c[1]
+      end,
+      function(p)
+        return (select(3, T.values_and_grads(function(q) return { c = (q * q):sum() }, p * p end)(b)))
+      end,
     } do
       says(function() around(inner) end, "second derivatives are not computed; where a constant is meant, detach")
       assert.is_nil(a.grad)
@@ -307,6 +319,17 @@ describe("a gradient within another one", function()
       return (x * 5 + x * x):sum()
     end)(T.param { 1, 2 })
     assert.same({ 7, 9 }, g:totable())
+  end)
+
+  it("loses nothing of one by what a backward pass goes through", function()
+    local on, y, got = T.tape.new(), T.param { 1, 2 }, nil
+    T.tape.with(on, function()
+      local x = y * 1
+      on:backward(T.tape.custom { outputs = { x:detach():sum() }, backward = function()
+        got = select(2, T.value_and_grad(function(q) return with_another(q) + (q * 5):sum() end)(x))
+      end })
+    end)
+    assert.same({ 6, 6 }, got:totable())
   end)
 
   it("is as quick after long computations", function()

@@ -82,12 +82,27 @@ local function gradient_of(leaf)
   return class.wrap(t.adjoint, t.count, t.rank, t.dims)
 end
 
+-- While a gradient around this one is recorded: carries zeros back from what f gave beside its first result, so that
+-- put_back finds what these read of the computation around, and clears the adjoints of the leaves in `list`.
+local function look_back(record, list, results)
+  if not tape.recording() then return end
+  local made, outputs, zeros = record:results(), {}, {}
+  for _, leaf in ipairs(leaves.list { unpack(results, 2, results.n) }) do
+    local t = leaf.tensor
+    if made[t] then outputs[#outputs + 1], zeros[#zeros + 1] = t, class.zeros(t) end
+  end
+  if #outputs == 0 then return end
+  record:backward(outputs, zeros, true)
+  for _, leaf in ipairs(list) do leaf.tensor.adjoint = false end
+end
+
 -- Runs f(p, ...) on a tape and backward. Returns its value, the gradients in the shape of p, and the further results of
 -- f.
 local function evaluate(f, list, p, ...)
   local record = tape.new()
   local results = tape.pack(tape.with(record, f, p, ...))
   local value = check_loss(results[1], list)
+  look_back(record, list, results)
   record:backward(results[1])
   local grads = {}
   for _, leaf in ipairs(list) do grads[leaf.tensor] = gradient_of(leaf) end
@@ -163,6 +178,7 @@ local function evaluate_all(f, list, plan, what, p, ...)
   local results = tape.pack(tape.with(run.record, f, p, ...))
   local values, names = check_numbers(results[1], what)
   run.numbers, run.names = as_tensors(results[1]), names
+  look_back(run.record, list, results)
   local passes, grads = plan(values, names, reached_of(run.numbers)), {}
   for k, weights in ipairs(passes) do grads[k] = pass(run, p, weights, k < #passes) end
   if #passes == 0 then run.record:backward({}, {}) end
@@ -259,6 +275,7 @@ function gradient.part(f, list, p, ...)
     local record = tape.new()
     local results = tape.pack(tape.with(record, f, p, ...))
     local value, adjoints = check_number("the objective", results[1]), {}
+    look_back(record, list, results)
     if class.is_tensor(results[1]) then record:backward(results[1]) end
     for k, leaf in ipairs(list) do
       adjoints[k] = leaf.tensor.adjoint
@@ -282,6 +299,7 @@ function gradient.parts(what, f, list, names, p, ...)
     local results, adjoints = tape.pack(tape.with(run.record, f, p, ...)), {}
     local values = check_numbers(results[1], what)
     run.numbers = as_tensors(results[1])
+    look_back(run.record, list, results)
     for k, name in ipairs(names) do
       pass(run, p, { [name] = 1 }, k < #names)
       adjoints[k] = {}

@@ -152,15 +152,24 @@ function tape.holds(t)
 end
 
 ---@internal
+---The results of the operations on a tape.
+---@return table<cq.Tensor, true>
+function Tape:results()
+  local made = {}
+  for n = 1, self.count do
+    local node = self[n]
+    if node.out then made[node.out] = true end
+    for _, out in ipairs(node.outputs or {}) do made[out] = true end
+  end
+  return made
+end
+
+---@internal
 ---Calls f with each result of the recordings through which a backward pass goes.
 ---@param f fun(t: cq.Tensor)
 function tape.each_reversed(f)
   for _, on in ipairs(reversing) do
-    for n = 1, on.count do
-      local node = on[n]
-      if node.out then f(node.out) end
-      for _, out in ipairs(node.outputs or {}) do f(out) end
-    end
+    for out in pairs(on:results()) do f(out) end
   end
 end
 
