@@ -127,7 +127,8 @@ describe("cqlua resume", function()
     local path = process.write(folder .. "/eye.lua", [[
 package.path = "./?.lua;" .. package.path
 local cq, scene = require "cq", require "tests.scene"
-local eye = cq.Observer.autoencoder { window = { 16, 8 }, latent = 3, layers = { 4 }, dense = 0, collect = 1 }
+local eye = cq.Observer.autoencoder { window = { 16, 8 }, latent = 3, layers = { 4 }, dense = 0, collect = 1,
+  seed = cq.option("eye", 0) }
 local run = cq.Experiment { world = scene.world(scene.robot()), steps = 5, observer = eye,
   controller = cq.Controller.mlp { hidden = { 4 } }, optimizer = cq.Optimizer.adam { rate = 0.2 },
   objective = function(state) return (state:center("trunk")[1] - 0.4502):square() * 1e6 end }
@@ -144,6 +145,10 @@ end }
     local result = resume(at "a", "--best", "0.1", "--as", at "b", "--iterations", "6")
     assert.equal(0, result.code, result.err)
     assert.equal(best, rows("b")[6].loss)
+    -- what it has drawn is saved with it: another seed changes nothing
+    local again = process.cqlua { path, "--out", at "a", "--resume", "--eye", "7", "--iterations", "6" }
+    assert.equal(0, again.code, again.err)
+    assert.equal(6, #rows "a")
   end)
 
   it("goes back to the best of several starts", function()

@@ -159,4 +159,21 @@ describe("a run", function()
     has(cqlua({ script(twice), "--out", out(), "--resume" }).err, "the script has two runs in " .. out()
       .. "/a, which --resume cannot tell apart; give each a folder or a name of its own")
   end)
+
+  it("finishes a run when another is opened in its folder", function()
+    local path = script [[
+      local open = require("cq.run").open
+      local first = open {}
+      first:record { loss = 1 }
+      local second = open { folder = first.folder }
+      print(first.closed, first.manifest.status)
+      second:record { loss = 2 }
+      error "the end"
+    ]]
+    local result = cqlua { path, "--out", out() }
+    assert.equal("true\tfinished\n", result.out, result.err)
+    has(process.read(out() .. "/manifest.json"), '"status": "failed"')
+    assert.equal("iteration,loss\n1,2\n", process.read(out() .. "/history.csv"))
+    assert.equal("iteration,loss\n1,1\n", process.read(out() .. "-earlier-1/history.csv"))
+  end)
 end)

@@ -187,5 +187,13 @@ run:finish()
       assert.equal(2, #rows())
       if said == "slip" then has(result.err, "the training goes on with the script of before") end
     end
+    -- and one that fails after a script of before that fails, too: that ends it
+    process.write(path, "if io.open(arg[0] .. '.ran') then error 'twice' end\nio.open(arg[0] .. '.ran', 'w'):close()\n"
+      .. text)
+    process.write(path .. ".next", "error 'slip'\n" .. text)
+    local result = process.cqlua { "--watch", "--out", folder .. "/twice", path }
+    assert.equal(1, result.code)
+    has(result.err, "slip", "the training goes on with the script of before", "twice")
+    assert.equal(1, select(2, result.err:gsub("the training goes on with the script of before", "")))
   end)
 end)

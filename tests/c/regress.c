@@ -240,9 +240,10 @@ static void check_pin_moved(void) {
   cq_world_destroy(b.world);
 }
 
-enum { FIRST = 4, MIDDLE = 2, AFTER = 2 };   // control steps of the first rollout, before the second begins, and of that
+// control steps of a rollout, those before a second one begins from it, and those of the second one
+enum { FIRST = 4, MIDDLE = 2, AFTER = 2 };
 
-// a particle that sinks along a ball, whose velocity is another one in each control step; the rollout of the second half
+// a particle that sinks along a ball, whose velocity is another one in each control step; returns the second rollout
 static cq_rollout *sink_open(bench *b, cq_wall *ball) {
   bench_make(b, 2, 1, CQ_FLOAT64, 16);
   cq_wall_init(ball);
