@@ -29,6 +29,10 @@ run:optimize { iterations = 3 }
     assert.is_nil(found.err:find("warning", 1, true), found.err)
     assert.equal(3, #json.decode(process.read(folder .. "/run/robustness.json")).draws)
     assert.equal(4, select(2, process.read(folder .. "/run/history.csv"):gsub("\n", "")))
+    found = process.cqlua { "robust", folder .. "/run", "--draws", "1", "--out", folder .. "/elsewhere" }
+    assert.equal(0, found.code, found.err)
+    assert.equal(1, #json.decode(process.read(folder .. "/elsewhere/robustness.json")).draws)
+    assert.equal(3, #json.decode(process.read(folder .. "/run/robustness.json")).draws)
     found = process.cqlua { "robust", "runner", "--draws", "1" , "--out", folder .. "/zoo" }
     assert.equal(0, found.code, found.err)
     mistake.says(found.out, "0 at the start; kept of that gain")

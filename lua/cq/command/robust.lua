@@ -3,6 +3,7 @@
 --   cqlua robust runs/walk --draws 100
 --   cqlua robust runs/walk --seed 1          other draws; the script has the seed of its run
 --   cqlua robust biped                       a trained robot of the zoo (cqlua replay); files in runs/robust/biped
+--   cqlua robust runs/walk --out elsewhere   robustness.json in that folder
 -- The run's script is run again without training, up to its end. A changed script, by which the run's best has another
 -- loss, is refused, unless that loss is one of variants that are drawn for each iteration.
 local ensemble = require "cq.experiment.ensemble"
@@ -79,15 +80,12 @@ local function require_same(run, folder)
   end
 end
 
--- Three values for a robot of the zoo: the saved run, its objective, which is its figure as a loss, and the folder for
--- files, which is made.
+-- Two values for a robot of the zoo: the saved run, and its objective, which is its figure as a loss.
 local function of_zoo(name)
   local zoo = require "cq.zoo"
   local entry = zoo.entry(name)
-  local folder = option.program.out or "runs/robust/" .. name
-  require("cq.run.folder").make(folder)
   local saved = require("cq").load(zoo.path(entry))
-  return saved, zoo.objective(entry, saved), folder
+  return saved, zoo.objective(entry, saved)
 end
 
 return {
@@ -106,6 +104,7 @@ return {
     option.program.seed = nil
     local given = words[1]:gsub("(.)/+$", "%1")
     local name = given:match "^zoo/([^/]+)$" or given
+    local out = option.program.out             -- the script of a run is run with another
     local run, objective, folder, code
     if host.kind(given) == "folder" then
       folder = given
@@ -116,12 +115,15 @@ return {
       is.fail("cqlua robust: %s is a file, which has no objective; give the folder of a run, or call cq.robustness(cq.load(PATH), { objective = function(state, start) ... end }) in a script",
         given)
     else
-      run, objective, folder = of_zoo((name:gsub("%.bin$", "")))
+      name = name:gsub("%.bin$", "")
+      folder = out or "runs/robust/" .. name
+      run, objective = of_zoo(name)
     end
+    if out or objective then require("cq.run.folder").make(out or folder) end
     local report = require("cq").robustness(run, { draws = options.draws, seed = seed,
       objective = objective })
     print(folder .. ":")            -- its script, run again, may have printed reports of its own
     print(report)
-    message.note("%s", report:save(folder .. "/robustness.json"))
+    message.note("%s", report:save((out or folder) .. "/robustness.json"))
   end,
 }
