@@ -239,7 +239,7 @@ describe("cq.robustness", function()
     assert.is_true(math.abs(found.baseline - still) < 1e-12)
     local heavy, short = {}, nil
     for _, r in ipairs(found.rows) do
-      if r.name == "substeps" and r.size == 2 then short = ("x2: %.0f %% (%.3g)"):format(100 * r.kept, r.loss) end
+      if r.name == "substeps" and r.size == 2 then short = ("x2: %.0f %% (%.4g)"):format(100 * r.kept, r.loss) end
       if r.name == "gravity" and r.size == 0.1 then heavy = r end
     end
     mistake.says(tostring(found), "without signals; kept of that gain (and the loss)", short)
@@ -248,6 +248,21 @@ describe("cq.robustness", function()
     assert.is_true(math.abs(heavy.kept - gain / (still - own:evaluate().loss)) < 1e-9)
     -- the sum at its start would be 0, and nothing gained
     assert.is_true(own:evaluate().loss > 0)
+  end)
+
+  it("tells losses with the digits that tell that of the run from its baseline", function()
+    local function gain(offset)
+      local own = cq.Experiment { world = run.world, steps = STEPS, controller = policy(), objective = {
+        running = function(state) return offset - state:velocity("trunk")[1] / STEPS end,
+      } }
+      local found = cq.robustness(own, { draws = 0 })
+      return found, tostring(found):match "substeps   x2: %-?%d+ %% %((.-)%)"
+    end
+    local found, few = gain(0)
+    assert.is_true(math.abs(found.loss) < 1)
+    assert.equal(("%.3g"):format(few), few)
+    local _, many = gain(1e3 / STEPS)
+    assert.is_true(#many > #"1000" and tonumber(many) ~= 1000, many)
   end)
 
   it("gives what each simulation gives alone", function()

@@ -259,9 +259,10 @@ local function experiment_of(saved, objective)
     observer = saved.observer, controller = saved.controller, weight = saved.data.weight, objective = objective }
 end
 
--- How a run's loss and its baseline are told: with as many digits as it takes to tell them apart, four at least.
-local function digits_for(a, b)
-  for digits = 4, 16 do
+-- How a run's loss and its baseline are told: with as many digits as it takes to tell them apart, `least` at least, or
+-- four.
+local function digits_for(a, b, least)
+  for digits = least or 4, 16 do
     local form = ("%%.%dg"):format(digits)
     if a == b or form:format(a) ~= form:format(b) then return form end
   end
@@ -340,7 +341,8 @@ local function share(kept) return kept and ("%.0f %%"):format(100 * kept) or "fa
 
 -- A kept share with the loss in brackets where that does not follow from it: without signals bodies differ, too.
 local function told(self, row)
-  return share(row.kept) .. (row.kept and self.baseline_of == "no signals" and (" (%.3g)"):format(row.loss) or "")
+  if not row.kept or self.baseline_of ~= "no signals" then return share(row.kept) end
+  return ("%s (" .. digits_for(self.loss, self.baseline, 3) .. ")"):format(share(row.kept), row.loss)
 end
 
 -- The report as a table of text: a line for each change, the draws, and what failed.
