@@ -49,6 +49,34 @@ describe("variants of stages", function()
     assert.same({ 2, 1, 1, 0 }, left)          -- in iterations of the present stage: the first ones take twice as long
   end)
 
+  it("whose function cannot make their world are left out; other errors of it are raised", function()
+    local message, told = require "cq.base.message", {}
+    local function with(other)
+      return cq.Experiment(fields { variants = { count = 3, each = function(_, k)
+        return k == 2 and other() or {}
+      end } })
+    end
+    local function world(more)
+      more.dx, more.dt, more[1] = 1 / 24, 2e-3, scene.robot():at { 2, 2 }
+      return { world = cq.World(more) }
+    end
+    local run, warn = with(function() return world { cells = { 24, 24 } } end), message.warn
+    message.warn = function(format, ...) told[#told + 1] = format:format(...) end
+    local fine, problem = pcall(run.optimize, run, { folder = folder .. "/run", iterations = 1 })
+    message.warn = warn
+    assert(fine, problem)
+    assert.equal(1, run.ensemble.left_out.count)
+    mistake.says(told[1], "variant 2 of iteration 1 cannot begin and is left out (1 so far): cq.World: ",
+      "outside the world")
+    assert.equal(cq.Experiment(fields()):evaluate().loss, run.best.loss)
+    for part, other in pairs { boo = function() error "boo" end, ["must be a table"] = function() return 3 end,
+      ["unknown field celsl"] = function() return world { celsl = 3 } end } do
+      run = with(other)
+      mistake.says(mistake.of(function() run:optimize { folder = folder .. "/none", iterations = 1 } end), part,
+        "(variant 2 of 3)")
+    end
+  end)
+
   it("are counted in each stage alone", function()
     local message, told = require "cq.base.message", {}
     local warn = message.warn

@@ -7,9 +7,10 @@
 --
 -- Variants that share a world and its steps are the scenes of one batch, others come one after another. All are on one
 -- tape: the gradient is that of the reduced loss. A variant that a function draws and that cannot begin, as a body that
--- is put into a wall, is left out of its iteration; in a list it is an error. So is one that is drawn anew for each
--- iteration and whose simulation fails, where that of the experiment itself does not. A variant whose steps are too
--- long for its values, where those of the experiment are not, has more substeps, and the others do not.
+-- is put into a wall, or a world that the function cannot make, is left out of its iteration; in a list it is an error.
+-- So is one that is drawn anew for each iteration and whose simulation fails, where that of the experiment itself does
+-- not. A variant whose steps are too long for its values, where those of the experiment are not, has more substeps, and
+-- the others do not.
 local C = require("cq.base.engine").C
 local changed = require "cq.experiment.changed"
 local changes = require "cq.robustness.changes"
@@ -149,11 +150,12 @@ local function noise_seed(own, k, iteration)
   return ((own.fixed and 0 or iteration) * MOST + k + seed % ITERATIONS * SPREAD) % 2 ^ 32
 end
 
--- What the user's function gives for variant k in an iteration: a checked definition, or an experiment. Errors:
--- something else; a change that cannot be made; other constraints.
-local function given_for(run, k, iteration)
-  local own = run.ensemble
-  local given = own.each(generator_of(own, k, iteration), k)
+-- What the user's function gives for variant k in an iteration, unchecked, and true: it has given it.
+local function drawn_for(own, k, iteration) return own.each(generator_of(own, k, iteration), k), true end
+
+-- The variant that the user's function gave, a checked definition or an experiment. Errors: something else; a change
+-- that cannot be made; other constraints.
+local function checked(run, given)
   if text.is_instance(given, "cq.Experiment") then
     if given ~= run then require_alike(run, given) end
     require_constraints(run, given)
@@ -222,7 +224,7 @@ function ensemble.check_list(run, own, is_now, stage)
   run.ensemble = own
   local fine, problem = pcall(T.tape.pause, function()
     for k = 1, own.count do
-      local given = of_variant(own, k, given_for, run, k, 1)
+      local given = of_variant(own, k, checked, run, (drawn_for(own, k, 1)))
       if is_now then of_variant(own, k, define, run, run.params, k, of, given) end
     end
   end)
@@ -312,10 +314,10 @@ function ensemble.tell_left_out(own, iterations)
 end
 
 -- Is this the error of a drawn variant that cannot begin? A simulation that fails later may do so by an update of the
--- parameters: see is_at_fault.
+-- parameters: see is_at_fault. Nor is it one of a misspelt field, which is a mistake of the script.
 local function cannot_begin(own, problem)
-  return not own.listed and is.is_failure(problem) and not recover.is_of_simulation(problem)
-    and not recover.is_of_memory(problem) and C.cq_interrupted() == 0
+  return not own.listed and is.is_failure(problem) and not problem:find(": unknown field ", 1, true)
+    and not recover.is_of_simulation(problem) and not recover.is_of_memory(problem) and C.cq_interrupted() == 0
 end
 
 -- Returns f(...), or nothing if a drawn variant k cannot begin, which is then left out of the iteration.
@@ -460,8 +462,12 @@ function ensemble.numbers(run, params, steps)
   local iteration = run.iteration or 1
   local of = { run = run, params = params, iteration = iteration, steps = steps, policies = {}, numbers = numbers }
   for k = 1, own.count do
-    local given = of_variant(own, k, given_for, run, k, iteration)
-    local def, other, at = of_variant(own, k, attempt, own, k, iteration, define, run, params, k, of, given)
+    local given, is_made = of_variant(own, k, attempt, own, k, iteration, drawn_for, own, k, iteration)
+    local def, other, at
+    if is_made then
+      given = of_variant(own, k, checked, run, given)
+      def, other, at = of_variant(own, k, attempt, own, k, iteration, define, run, params, k, of, given)
+    end
     if def then defs[#defs + 1], runs[#runs + 1], points[#points + 1], numbers[#numbers + 1] = def, other, at, k end
   end
   local rolls, wholes = rollouts(of, defs)
