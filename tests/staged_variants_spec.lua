@@ -24,9 +24,11 @@ describe("variants of stages", function()
   it("are refused before the first stage is trained", function()
     local other = cq.Experiment { world = scene.world(scene.robot()), steps = STEPS, objective = way,
       controller = cq.Controller.open_loop { steps = STEPS } }
+    local longer = cq.Experiment(fields { controller = cq.Controller.sines { count = 5 } })
     for part, wrong in pairs { ["did you mean stiffness?"] = { change = { stifness = 0.1 } },
       ["at most 1"] = { change = { latency = 2 } }, ["unknown field frcition"] = { frcition = 0.1 },
-      ["without the parameter controller"] = other } do
+      ["at least 0.1"] = { change = { grid = 0.01 } }, ["without the parameter controller"] = other,
+      ["cannot be carried to the experiment of another level or variant: its shape is {"] = longer } do
       local run = cq.Experiment(fields())
       mistake.refuses(function()
         run:optimize { folder = folder .. "/none", plan = cq.Plan { { name = "a", iterations = 1 },

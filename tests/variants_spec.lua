@@ -570,7 +570,7 @@ describe("variants of bad input", function()
       gravity = { 0.3, -4 }, scene.robot():at { 0.4, 0.127 } }
     says(used { world = long, variants = { {}, { change = { substeps = 0.4 } } } },
       "change.substeps = 0.4 makes steps too long: the Courant number would be 1.7", "0.67 or more")
-    says(used { variants = { {}, { change = { grid = 0 } } } }, "change.grid", "above 0")
+    says(used { variants = { {}, { change = { grid = 0 } } } }, "change.grid", "at least 0.1")
     says(used { variants = { { change = { grid = 1.25 } } } }, "change.grid must be at most 1", "got 1.25")
     says(used { variants = { {}, { change = { latency = 2 } } } }, "change.latency", "at most 1")
     says(used { variants = { { young = 3 } } }, "young")

@@ -181,7 +181,7 @@ local function tell_cells(world, factor)
 end
 
 -- The definition of variant k's rollout, its experiment and its parameters, which on another grid are others than
--- `params`. given: the variant as given_for returns it; of: { iteration, steps, policies }, with the policies made so
+-- `params`. given: the variant, checked; of: { iteration, steps, policies }, with the policies made so
 -- far by body or experiment.
 local function define(run, params, k, of, given)
   local steps, policies = of.steps, of.policies
@@ -225,6 +225,7 @@ function ensemble.check_list(run, own, is_now, stage)
   local fine, problem = pcall(T.tape.pause, function()
     for k = 1, own.count do
       local given = of_variant(own, k, checked, run, (drawn_for(own, k, 1)))
+      if text.is_instance(given, "cq.Experiment") then of_variant(own, k, levels.carried, run, run.params, given) end
       if is_now then of_variant(own, k, define, run, run.params, k, of, given) end
     end
   end)

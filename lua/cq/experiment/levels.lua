@@ -182,7 +182,7 @@ function levels.carried(from, params, to)
       and other.rank == own.rank and other:size(1) == from.robot.particle_count then
       value = by_particle(other, from.robot, to.robot)
     end
-    return value or is.fail("run:optimize: %s of one level cannot be transferred to another: its shape is {%s} there and {%s} here",
+    return value or is.fail("run:optimize: %s cannot be carried to the experiment of another level or variant: its shape is {%s}, and there {%s}",
       path, T.is_tensor(other) and table.concat(other:shape(), ", ") or "none", table.concat(own:shape(), ", "))
   end)
 end

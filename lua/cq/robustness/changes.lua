@@ -280,7 +280,7 @@ relative("gravity", function(run) return not has(run, "gravity") and "there is n
 add { name = "substeps", sizes = { 2, 4 }, allowed = is.number { above = 0, max = 1024 },
   says = function(size) return "x" .. size end,
   draw = function(u) return ({ 1, 2, 4 })[1 + math.floor(3 * u)] end }
-add { name = "grid", sizes = { FINER }, allowed = is.number { above = 0 },
+add { name = "grid", sizes = { FINER }, allowed = is.number { min = 0.1 },
   says = function(size) return ("cells x%g"):format(size) end,
   missing = without_grid, draw = function(u) return u < 0.5 and FINER or nil end }
 add { name = "place", sizes = { 0.5 }, allowed = is.number(),
