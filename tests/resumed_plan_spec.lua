@@ -360,4 +360,15 @@ describe("run:optimize with a plan", function()
       { resume = true }) end, "the starts that go on were 4 of 5 after coarse, 2 of 4 after binary, iteration 2, 1 of 2 "
       .. "after binary, and are 4 of 5 after coarse, 1 of 4 after binary; that is over")
   end)
+
+  it("counts no iterations of starts whose stage has stopped early before a cut", function()
+    local function plan()
+      return cq.Plan { optimizer = adam(), starts = { count = 3, { keep = 2, at = { "soft", 3 } },
+        { keep = 1, at = { "soft", 5 } } },
+        { name = "soft", iterations = 8, stop = function(history) return #history == 2 end } }
+    end
+    local run = experiment()
+    local result = optimize(run, plan(), "stopped")
+    assert.same({ 6, 6 }, { result.iterations, run.run.iterations })
+  end)
 end)

@@ -136,26 +136,37 @@ local function work_of(self, stage)
   return own.world.particle_count * own.steps * own.world.substeps * (variants and variants.count or 1)
 end
 
--- The remaining cost of a multi-start plan for all starts that still take part, in particles times engine steps, when
--- `start` has made iteration i of its stage. For the estimate of the remaining time.
-local function work_left(self, start, i)
-  local sum, before, is_later = 0, {}, false
+-- Is a start of a multi-start plan at the end of a part: it has finished it, or its stage has stopped early?
+local function is_at_end(self, start, part)
+  return is_done(self, start, part) or start.stage == part.stage and start.over
+end
+
+-- The iterations that all starts of a multi-start plan still have to make, each times cost(stage). `present` has made
+-- iteration i of its stage, of which it has noted fewer; nil: none is at work. Of a part with fewer starts than there
+-- are now, nobody knows yet which they will be.
+local function left_of(self, cost, present, i)
+  local sum, before, alive = 0, {}, 0
+  for _, start in ipairs(self.starts) do alive = alive + (start.dropped and 0 or 1) end
   for _, part in ipairs(self.parts) do
-    local first, work = before[part.stage] or 0, work_of(self, self.plan.stages[part.stage])
+    local first, open, left = before[part.stage] or 0, 0, 0
     before[part.stage] = part.last
-    if is_later then
-      sum = sum + (part.last - first) * part.count * work
-    elseif part.stage == start.stage and i <= part.last then
-      is_later = true
-      sum = (part.last - i) * work
-      for _, other in ipairs(self.starts) do
-        if other ~= start and not other.dropped and not is_done(self, other, part) then
-          sum = sum + (part.last - math.max(first, other.stage == part.stage and other.made or 0)) * work
-        end
+    for _, start in ipairs(self.starts) do
+      if not start.dropped and not is_at_end(self, start, part) then
+        local made = start.stage == part.stage and (start == present and i or start.made) or 0
+        open, left = open + 1, left + part.last - math.max(first, made)
       end
     end
+    if alive > part.count then left = (part.last - first) * math.min(open, part.count) end
+    sum = left > 0 and sum + left * cost(self.plan.stages[part.stage]) or sum
   end
   return sum
+end
+
+-- Sets how many iterations the run will have: fewer where stages stop early, or where those starts are dropped that
+-- would have made more.
+local function count_iterations(self)
+  self.folder.iterations = self.folder.done + left_of(self, function() return 1 end)
+  self.folder.progress.total = self.folder.iterations
 end
 
 local ranked
@@ -183,7 +194,8 @@ local function folder_for(self, start, current, offset, kept)
     folder.progress.part = (#plan.stages > 1 or #self.starts > 1) and { name = current.stage.name,
       number = plan.number[current.stage.name], of = #plan.stages,
       done = i, total = current.stage.iterations, start = #self.starts > 1 and start.number or nil,
-      starts = #self.starts, work = work_of(self, current.stage), left = work_left(self, start, i) } or nil
+      starts = #self.starts, work = work_of(self, current.stage),
+      left = left_of(self, function(stage) return work_of(self, stage) end, start, i) } or nil
     local best = current.solver and current.solver.best
     folder.progress.best = best and best.values.objective
     folder.shown = current.run                   -- whose present values a live page shows
@@ -203,15 +215,13 @@ local function folder_for(self, start, current, offset, kept)
 end
 
 -- After a start (of a multi-start plan) has made a part of a stage: notes its best result, parameters and substeps, and
--- whether the stage is over; iterations that an early stop saves are taken off the run's total.
-local function conclude(self, start, current, part)
+-- whether the stage is over.
+local function conclude(self, start, current)
   start.best = current.run.best
   if not current.solver then start.params = T.leaves.snapshot(current.run.params) end
   keep_substeps(self, start)
   start.over = start.made >= current.stage.iterations or current:is_over()
-  if not (start.over or start.made >= part.last) then return end
-  self.folder.iterations = self.folder.iterations - math.max(0, part.last - start.made)
-  self.folder.progress.total = self.folder.iterations
+  count_iterations(self)
 end
 
 -- Is the design of a plan decided at the end of a stage, by its number: the last soft one, or the last of the binary
@@ -270,7 +280,7 @@ local function train(self, part, start)
   end
   if not fine then error(found, 0) end
   self.solutions[start] = (#own.constraints > 0 or not own.optimizer.rule) and found or nil
-  conclude(self, start, current, part)
+  conclude(self, start, current)
   end_of_stage(self, start, current)
   save(self, self.folder.done, start.params)
 end
@@ -311,6 +321,7 @@ local function cut(self, keep)
       start.dropped, start.params, start.solver, start.best.params, start.history = true, nil, nil, nil, {}
     end
   end
+  count_iterations(self)
   message.note("starts, the best first: %s; %s on", table.concat(list, ", "),
     text.join(names) .. (#names == 1 and " goes" or " go"))
   save(self, self.folder.done, alive[1].params)
