@@ -213,4 +213,16 @@ describe("variants of stages", function()
       cq.Experiment(given):optimize { iterations = 1, folder = folder .. "/fine" .. k }
     end
   end)
+
+  it("of a list that fail at the first iteration of a later stage have more substeps", function()
+    local list = { {}, { change = { strength = 25 } } }
+    local function train(name, recover)
+      local run = cq.Experiment(fields())
+      run:optimize { folder = folder .. "/" .. name, plan = cq.Plan { { name = "a", iterations = 1 },
+        { name = "b", iterations = 1, variants = list, recover = recover } } }
+      return run
+    end
+    assert.equal(6, train("more").world.substeps)
+    mistake.refuses(function() train("none", false) end, "the simulation failed at", "(variant 2 of 2)")
+  end)
 end)

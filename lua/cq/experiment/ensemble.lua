@@ -299,8 +299,9 @@ end
 
 ---At the beginning of a stage: forgets what was counted in earlier ones.
 ---@param own table?            the ensemble
-function ensemble.begin(own)
-  if own then own.left_out, own.refined, own.cause = nil, nil, nil end
+---@param is_first boolean      of its plan: no update was made before it
+function ensemble.begin(own, is_first)
+  if own then own.left_out, own.refined, own.cause, own.is_first = nil, nil, nil, is_first end
 end
 
 ---At the end of a stage: tells how many variants were left out in all, if more were than was told.
@@ -368,12 +369,13 @@ local function survives(of)
 end
 
 -- Did a variant fail because of how it was drawn for this iteration alone? It did where the experiment itself is
--- simulated to its end; else an update of the parameters did it, which is the business of cq.experiment.recover. of: as
--- for `rollouts`. problem: its error. Errors: it is the same in all iterations, and fails before any update.
+-- simulated to its end; else an update of the parameters did it, in this stage or in one before it, which is the
+-- business of cq.experiment.recover. of: as for `rollouts`. problem: its error. Errors: it is the same in all
+-- iterations, and fails before any update.
 local function is_at_fault(of, problem)
   local own = of.run.ensemble
   if not own.fixed then return survives(of) end
-  if of.iteration == 1 and survives(of) then
+  if of.iteration == 1 and own.is_first ~= false and survives(of) then
     is.fail("cq.Experiment: a variant fails before any update of its stage, where the simulation without its changes does not; "
       .. "change less, or give it shorter steps (change = { substeps = 2 }): it %s",
       (text.sentence(problem):gsub("^.-the simulation failed", "failed")))

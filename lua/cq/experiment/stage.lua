@@ -292,6 +292,7 @@ end
 ---@field last integer            iteration of the stage up to which it is made
 ---@field saved? table            of the solver, to go on from
 ---@field folder table            takes the place of a cq.Run: record, save, path, saved_at
+---@field is_first boolean        the stage is the first of its plan
 ---@field on_iteration? fun(iteration: integer, loss: number, run: cq.Experiment)
 
 -- Runs the stage's iterations by its optimizer, with its constraints and its recovery from failed simulations. Returns
@@ -330,7 +331,7 @@ local function optimize(self, def)
   take_best(self)
   if self.solver.evaluations > 0 then options.set(self, self.solver.evaluations) end
   local before = self.solver.evaluations
-  ensemble.begin(run.ensemble)
+  ensemble.begin(run.ensemble, def.is_first)
   local solution = self.solver:solve()
   take_best(self)
   ensemble.tell_left_out(run.ensemble, self.solver.evaluations - before)

@@ -269,7 +269,8 @@ local function train(self, part, start)
   self.current, self.current_start = current, start
   local offset, told = self.folder.done - start.made, self.on_iteration
   local fine, found = pcall(current.optimize, current, { last = start.over and start.made or part.last,
-    saved = start.solver, folder = folder_for(self, start, current, offset, goes_on and start.best or nil),
+    is_first = part.stage == 1, saved = start.solver,
+    folder = folder_for(self, start, current, offset, goes_on and start.best or nil),
     on_iteration = told and function(i, loss, run) told(offset + i, loss, run, stage.name) end })
   if not fine and C.cq_interrupted() ~= 0 and not (current.solver and current.solver.evaluations > 0) then
     -- nothing was made of this stage: the start is at the end of the one before
