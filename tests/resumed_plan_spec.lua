@@ -371,4 +371,25 @@ describe("run:optimize with a plan", function()
     local result = optimize(run, plan(), "stopped")
     assert.same({ 6, 6 }, { result.iterations, run.run.iterations })
   end)
+
+  it("warns of starts that keep their seeds where a run goes on with another one", function()
+    local message, program, told = require "cq.base.message", require("cq.option").program, {}
+    local warn, before = message.warn, program.seed
+    local function plan()
+      return cq.Plan { optimizer = adam(), starts = { count = 3 }, { name = "soft", iterations = 1 } }
+    end
+    message.warn = function(format, ...) told[#told + 1] = format:format(...):match "^run:optimize: the 3 starts.*" end
+    local fine, result = pcall(function()
+      program.seed = 4
+      optimize(experiment(), plan(), "a", plans.stops(1))
+      C.cq_interrupt(0)
+      program.seed = 9
+      return optimize(experiment(), plan(), "a", { resume = true })
+    end)
+    message.warn, program.seed = warn, before
+    assert(fine, result)
+    assert.same({ "run:optimize: the 3 starts keep the seeds that they began with, 4 to 6: seed 9 is not theirs; for "
+      .. "starts of that seed begin another run" }, told)
+    for k, start in ipairs(result.starts) do assert.equal(3 + k, start.seed) end
+  end)
 end)

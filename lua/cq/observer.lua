@@ -200,7 +200,8 @@ end
 ---@class cq.Observer.kmeans.def : cq.Observer.quantities.def, cq.Observer.clock.def
 ---@field clusters integer         so many groups of particles that lie near each other
 ---@field group? any               whose particles, as a robot, a group's name or a list of names; those of all robots unless given
----@field seed? integer            of the first centres
+---@field seed? integer            of the first centres; it does not follow --seed, so that a run has the clusters of another
+---  one whose weights it takes over
 ---@field weight? "mass"|"particle"|"volume"   of the means
 
 local kmeans = is.define("cq.Observer.kmeans", tables.merged(quantities, clock, {

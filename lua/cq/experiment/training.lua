@@ -43,6 +43,14 @@ local function save(self, iteration, params)
   self.saved = iteration
 end
 
+-- Warns if the starts of a multi-start plan that goes on have other seeds than they would begin with now.
+local function tell_seeds(self)
+  local first, wanted, count = self.starts[1].seed, saved_plan.first_seed(self.run), #self.starts
+  if count == 1 or first == wanted then return end
+  message.warn("run:optimize: the %d starts keep the seeds that they began with, %d to %d: seed %d is not theirs; for starts of that seed begin another run",
+    count, first, first + count - 1, wanted)
+end
+
 -- Restores an earlier training from the folder of its run: its starts (of a multi-start plan), what its observer had
 -- learned, and its first parameters. Removes the saved files of stages that no start has come to.
 local function restore(self)
@@ -52,6 +60,7 @@ local function restore(self)
     saved_plan.check(self.run, self.plan, self.folder.saved, self.folder.folder)
   end
   self.starts = saved_plan.starts(state, self.records)
+  tell_seeds(self)
   local observer = self.run.observer
   if state.observer and observer and observer.restore then observer:restore(state.observer) end
   if state.first then self.first, self.is_given = state.first, true end
