@@ -92,6 +92,18 @@ os.execute(%q)
     has(result.err, 'stage "one" is made, and was another: optimizer.clip')
   end)
 
+  it("has another rate of the optimizer within an augmented Lagrangian", function()
+    script((SCRIPT:gsub("  optimizer = cq.Optimizer.adam { rate = 0.05 },\n",
+      "  optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.05 } },\n"
+      .. "  constraints = { { name = 'height', at_most = 1, terminal = function(s) return s:center(robot)[2] end } },\n")
+      :gsub("run:optimize.*", "run:optimize { keep = 1, iterations = 4,\n"
+        .. "  on_iteration = function(i) print(i, run.optimizer.inner.rate) end }\n")))
+    fine(process.cqlua { at "script.lua", "--out", at "a" })
+    local result = resume(at "a", "--at", "2", "--as", at "b", "--set", "optimizer.inner.rate=x0.5")
+    fine(result)
+    assert.same("3\t0.025\n4\t0.025\n", result.out)
+  end)
+
   it("gives the options of the program to its script, and keeps them", function()
     fine(process.cqlua { script(), "--out", at "a", "--seed", "3" })
     fine(resume(at "a", "--precision", "float64", "--more", "5"))

@@ -28,6 +28,8 @@ local function changed(optimizer, path, typed, name)
   local out = setmetatable(tables.merged(optimizer), getmetatable(optimizer))
   if rest ~= "" and type(optimizer[key]) == "table" then
     out[key] = changed(optimizer[key], rest, typed, name)
+    -- an augmented Lagrangian gives its inner optimizer its own rate
+    if path == "inner.rate" then out.rate = out.inner.rate end
     return out
   end
   local checker = fields_of(optimizer)[key or path]
