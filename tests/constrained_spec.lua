@@ -271,6 +271,8 @@ describe("a mistake in a constraint", function()
         'cq.Experiment: a name has no commas, quotes and line ends, got "a,b"' },
       { { name = "gradient", equal = 1, terminal = one }, "cq.Experiment: a constraint cannot be called gradient" },
       { { name = "stage", equal = 1, terminal = one }, "cq.Experiment: a constraint cannot be called stage" },
+      { { name = "task", equal = 1, terminal = one }, "cq.Experiment: a constraint cannot be called task" },
+      { { name = "skipped", equal = 1, terminal = one }, "cq.Experiment: a constraint cannot be called skipped" },
       { { name = "a", equal = 1, terminale = one },
         "cq.Experiment: constraint: unknown field terminale (did you mean terminal?)" },
       { { name = "a", equal = 1, terminal = function(s) return s:center "foot" end },

@@ -25,9 +25,9 @@ constraint.fields = {
 constraint.reserved = { iteration = true, loss = true, seconds = true, gradient = true, lagrangian = true, loop = true }
 
 -- columns of plans, and of the options of their stages
-local of_plans = { stage = true, stage_iteration = true, start = true, substeps = true, violation = true,
-  passive_cost = true, rate = true, clip = true, penalty = true, adjoint = true, adjoint_growth = true,
-  first_order_weight = true }
+local of_plans = { stage = true, stage_iteration = true, start = true, substeps = true, halvings = true,
+  skipped = true, another_problem = true, violation = true, task = true, passive_cost = true, rate = true, clip = true,
+  penalty = true, adjoint = true, adjoint_growth = true, first_order_weight = true }
 
 -- Raises an error if a name of a constraint cannot be a column of the history, or is one already. known: names of other
 -- constraints, as keys.
