@@ -392,4 +392,25 @@ describe("run:optimize with a plan", function()
       .. "starts of that seed begin another run" }, told)
     for k, start in ipairs(result.starts) do assert.equal(3 + k, start.seed) end
   end)
+
+  it("begins all starts with the seeds that it says, where the design has one of its own", function()
+    local program = require("cq.option").program
+    local before = program.seed
+    for name, case in pairs { both = { 3, 7, 7 }, own = { 3, nil, 3 }, none = { nil, 7, 7 } } do
+      program.seed = case[2]
+      local first, run = {}, cq.Experiment(function(level)
+        local def = block(level)
+        def.design = cq.Topology { world = def.world, duration = 0.02, pulses = { interval = 4e-3 }, seed = case[1] }
+        return def
+      end)
+      local fine, result = pcall(optimize, run, cq.Plan { optimizer = adam(), starts = { count = 2 }, { name = "soft",
+        iterations = 0, on_end = function(own) first[#first + 1] = own.params.design.sign:totable() end } }, name)
+      program.seed = before
+      assert(fine, result)
+      for k, start in ipairs(result.starts) do
+        assert.equal(case[3] + k - 1, start.seed)
+        assert.same(run.own_design:start(start.seed).sign:totable(), first[k])
+      end
+    end
+  end)
 end)

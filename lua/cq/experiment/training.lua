@@ -110,6 +110,14 @@ local function tell_equal(first, params, number)
     number)
 end
 
+-- Is a start of a multi-start plan drawn anew: each but the first, and that one too where the design was made with a
+-- seed of its own, and --seed says another?
+local function is_drawn(self, start)
+  local design = self.run.own_design
+  return start.number > 1
+    or #self.starts > 1 and not self.is_given and design and design.seed ~= nil and design.seed ~= start.seed
+end
+
 -- The initial values of a start (of a multi-start plan) in a stage, as { run: an experiment, params: its parameters,
 -- learned?: what its observer had learned with them }: in its first stage drawn for this start, later those of the
 -- stage before. If the script has changed the experiment's parameters, the first start begins with them, at any level.
@@ -120,9 +128,9 @@ local function beginning(self, start, stage)
     local is_last = stage.initial == "last"
     return { run = level_of(self, before), params = is_last and start.params or start.best.params,
       learned = not is_last and start.best.learned or nil }
-  elseif start.number > 1 then
+  elseif is_drawn(self, start) then
     local params = levels.drawn(run, stage.level, start.seed, self.first)
-    if own == run then tell_equal(self.first, params, start.number) end
+    if own == run and start.number > 1 then tell_equal(self.first, params, start.number) end
     return { run = own, params = params }
   elseif own == run or self.is_given then
     return { run = run, params = self.first }
