@@ -265,6 +265,39 @@ describe("an autoencoder that observes", function()
     process.remove(folder)
   end)
 
+  it("of a coarse level of a plan goes on with what it had learned", function()
+    local folder = process.folder()
+    local function train(name, at, resume)
+      local optimizers = {}
+      local run = cq.Experiment(function(level)
+        local k, robot = level.coarsen, scene.robot()
+        local w = cq.World { cells = { 24 / k, 24 / k }, dx = k / 24, dt = 6e-3, substeps = 3, gravity = { 0.3, -4 },
+          precision = "float64", walls = cq.Boundary.box { kind = "friction", mu = 0.4 }, robot:at { 0.4, 0.26 } }
+        return { world = w, steps = 4, observer = small { collect = 1 }, optimizer = adam(0.02),
+          controller = cq.Controller.mlp { hidden = { 4 }, seed = 2 },
+          objective = function(state) return 1e6 * (state:center("trunk")[1] - 0.45) end }
+      end)
+      run:optimize { folder = folder .. "/" .. name, resume = resume or false, plan = cq.Plan {
+        { name = "coarse", iterations = 3, level = { coarsen = 2 } }, { name = "fine", iterations = 3 } },
+        on_iteration = function(i, _, own)
+          local eye = own.observer
+          optimizers[eye] = optimizers[eye] or adam(1e-2)
+          eye:fit { optimizer = optimizers[eye], iterations = 2, batch = 4 }
+          if i == at then engine.C.cq_interrupt(1) end
+        end }
+      engine.C.cq_interrupt(0)
+      local losses = {}
+      for k, row in ipairs(cq.Run.read_history(folder .. "/" .. name)) do losses[k] = row.loss end
+      return losses
+    end
+    local whole = train "whole"
+    for _, at in ipairs { 2, 3, 5 } do
+      train("parts" .. at, at)
+      assert.same(whole, train("parts" .. at, nil, true))
+    end
+    process.remove(folder)
+  end)
+
   it("goes on from a state with the same bits", function()
     local w, eye, path = world(), small { collect = 1, replay = 8 }, os.tmpname()
     local function look(observer)

@@ -89,8 +89,32 @@ function saved_plan.rows(starts)
   return #out > 1 and out or nil
 end
 
+-- The states of the observers that learn, by the levels (grids of a plan) whose function has made each its own; nil
+-- where all levels have the same one.
+local function observers_of(run)
+  local out, differ = {}, false
+  for key, own in pairs(run.levels or {}) do
+    local observer = own.observer
+    differ = differ or observer ~= run.observer
+    out[key] = observer and observer.state and observer:state() or nil
+  end
+  return differ and next(out) and out or nil
+end
+
+---Restores what the observers of a training had learned. state: of saved_plan.state.
+---@param run cq.Experiment
+---@param state table
+function saved_plan.restore_observers(run, state)
+  -- Restores one observer, where something was saved of it.
+  local function restore(observer, saved)
+    if saved and observer and observer.restore then observer:restore(saved) end
+  end
+  if not state.observers then return restore(run.observer, state.observer) end
+  for key, own in pairs(run.levels) do restore(own.observer, state.observers[key]) end
+end
+
 ---The state of a training for Run:save: the records of its stages, its starts (of a multi-start plan), and the state of
----an observer that learns.
+---observers that learn.
 ---@param training cq.Training
 ---@return table
 function saved_plan.state(training)
@@ -102,7 +126,7 @@ function saved_plan.state(training)
   end
   local observer = training.run.observer
   return { plan = training.records, starts = starts, tournament = tournament_of(training.plan),
-    observer = observer and observer.state and observer:state() or nil,
+    observer = observer and observer.state and observer:state() or nil, observers = observers_of(training.run),
     first = training.is_given and training.first or nil }
 end
 

@@ -61,8 +61,7 @@ local function restore(self)
   end
   self.starts = saved_plan.starts(state, self.records)
   tell_seeds(self)
-  local observer = self.run.observer
-  if state.observer and observer and observer.restore then observer:restore(state.observer) end
+  saved_plan.restore_observers(self.run, state)
   if state.first then self.first, self.is_given = state.first, true end
   local stays = {}
   for _, start in ipairs(self.starts) do

@@ -82,8 +82,10 @@ local function go_back(state, parent)
       start.params = start.best.params
       if start.best.loss < least then
         least, state.params = start.best.loss, start.best.params
-        local observer = state.optimizer.observer
-        if observer and start.best.learned then observer.weights = start.best.learned end
+        -- of all levels: a stage of another one begins with these in any case
+        for _, observer in pairs(state.optimizer.observers or { state.optimizer.observer }) do
+          observer.weights = start.best.learned or observer.weights
+        end
       end
       if start.solver then
         start.solver.params, start.solver.before = start.best.params, nil
