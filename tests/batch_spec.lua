@@ -1,6 +1,8 @@
--- batch: a batch of one scene is a batch like any other, and a rollout without one has no dimension of scenes.
+-- batch: a batch of one scene is a batch like any other, and a rollout without one has no dimension of scenes; and what
+-- is read of the states of a rollout within another one.
 local cq = require "cq"
 local T = require "cq.tensor"
+local derivative = require "tests.derivative"
 local scene = require "tests.scene"
 local sentence = require("tests.sentence").of
 local spread = require "tests.spread"
@@ -172,5 +174,22 @@ describe("an observation {batch}", function()
     assert.is_true(each.signals:equal(T.concat({ steps(1, height).signals, steps(1, height).signals }, 2)))
     steps(3, function() return T.ones { 2 } end)
     world:close()
+  end)
+end)
+
+describe("a state of another rollout", function()
+  local world = scene.world(scene.robot())
+  local robot = world.robot
+  local function params() return { thrown = T.param { 0.4, -0.5 }, own = T.param { 0.1, 0.2 } } end
+
+  it("has its gradient in each control step in which a scene of it is read", function()
+    derivative.check(function(p)
+      local both = p.thrown:expand { 2, world.particle_count, 2 }
+      local first = world:rollout { robot = robot:with { velocity = both }, batch = 2, steps = 2 }
+      local roll = world:rollout { robot = robot:with { velocity = p.own }, steps = STEPS, record = function(state)
+        return (state:center(robot) - first.state:scene(2):center(robot)):square():sum()
+      end }
+      return 1e3 * roll.record:sum()
+    end, params(), 1e-7)
   end)
 end)

@@ -158,6 +158,21 @@ describe("a design", function()
     end)(T.param(0.1))
   end)
 
+  it("is made again in each control step that is reversed", function()
+    local design = design_of()
+    local params = variables(design)
+    local function slope(controller)
+      local _, grad = T.value_and_grad(function(p)
+        return design.world:rollout { robot = design:map(p).robot, steps = 3, controller = controller(p) }.state
+          :velocities():square():sum()
+      end)(params)
+      return grad.sign
+    end
+    local asked = slope(function(p) return function(_, _, _, step) return design:map(p).signals[step] end end)
+    local given = slope(function(p) return design:map(p).controller end)
+    assert.is_true(given:norm():item() > 0 and asked:close(given, 1e-9, 1e-12 * given:norm():item()))
+  end)
+
   it("gives every particle its share of mass, stiffness and actuation", function()
     local design = design_of { solid_region = "tip", material = { min_density = 0.01, actuation_exponent = 2 } }
     local map = design:map(variables(design))

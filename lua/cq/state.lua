@@ -65,10 +65,10 @@ function State:__tostring() return ("cq.State { step %d, time %s }"):format(self
 -- Adjoint of a readout: adds the gradient by its result to the adjoint of the rollout's state.
 local function read_back(node, gradient) node.a:read_adjoint(node.extra, gradient) end
 
--- One scene's row of a readout. read(whole state, ...) reads all scenes, once for each tape. found: the readout, by
--- which its result is kept.
+-- One scene's row of a readout. read(whole state, ...) reads all scenes, once for each recording. found: the readout,
+-- by which its result is kept.
 local function read_scene(self, found, read, ...)
-  local whole, on = self.whole, tape.recording() or false
+  local whole, on = self.whole, tape.mark() or false
   if whole.known_on ~= on then whole.known_on, whole.known = on, {} end
   local all = whole.known[found] or read(whole, ...)
   whole.known[found] = all

@@ -421,7 +421,7 @@ function Topology:map(params)
   made.require(self, "cq.Topology", "give it to the constructor, or to design:with, where that has such a field")
   params = self:own(params)
   -- objective and constraints of one evaluation share it
-  local on, cache = T.tape.recording(), self.cache
+  local on, cache = T.tape.mark(), self.cache
   local is_same = on and cache.on == on
   for _, name in ipairs(VARIABLES) do is_same = is_same and cache[name] == params[name] end
   if is_same then return cache.map end

@@ -38,6 +38,16 @@ end
 ---@return cq.Tape?
 function tape.recording() return current end
 
+---@internal
+---By what a result that is kept for later is recorded: the same value until the tape that records now is emptied, after
+---which its tensors have no gradient any more; nil if none records.
+---@return table?
+function tape.mark()
+  if not current then return nil end
+  current.marked = current.marked or {}
+  return current.marked
+end
+
 -- Ends a recording: makes the tape `before` the present one again, with `count` open ones, and returns the results, or
 -- raises the error.
 local function finish(before, count, ok, ...)
@@ -266,6 +276,7 @@ end
 -- Runs the backward functions of all recorded nodes, the newest first, clears the gradients of their results, and
 -- removes the nodes unless the tape is kept.
 local function reverse(self, keep)
+  if not keep then self.marked = nil end
   for n = self.count, 1, -1 do
     local node = self[n]
     if not keep then
@@ -316,7 +327,7 @@ end
 ---Removes all recorded operations.
 function Tape:clear()
   for n = self.count, 1, -1 do self[n] = nil end
-  self.count, self.held = 0, nil
+  self.count, self.held, self.marked = 0, nil, nil
 end
 
 return tape
