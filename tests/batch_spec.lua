@@ -192,4 +192,33 @@ describe("a state of another rollout", function()
       return 1e3 * roll.record:sum()
     end, params(), 1e-7)
   end)
+
+  it("has its gradient at the start, whoever has read that before", function()
+    local read = {
+      ["while nothing is recorded"] = function(roll) T.tape.pause(roll.start, roll) end,
+      ["within another gradient"] = function(roll)
+        T.grad(function(x) return x * roll:start():center(robot):detach():sum() end)(T.tensor(1))
+      end,
+    }
+    for when, look in pairs(read) do
+      local p = params()
+      local _, grad = T.value_and_grad(function()
+        local roll = world:rollout { robot = robot:with { velocity = p.thrown }, steps = 2 }
+        look(roll)
+        return roll:start():velocity(robot):dot(T { 2, 3 })
+      end)(p.thrown)
+      assert(grad:close(T { 2, 3 }, 1e-12), when)
+    end
+  end)
+
+  it("has its gradient at the start where that is read in control steps", function()
+    derivative.check(function(p)
+      local first = world:rollout { robot = robot:with { velocity = p.thrown }, steps = 2 }
+      first:start()
+      local roll = world:rollout { robot = robot:with { velocity = p.own }, steps = STEPS, record = function(state)
+        return (state:velocity(robot) - first:start():velocity(robot)):square():sum()
+      end }
+      return roll.record:sum()
+    end, params(), 1e-7)
+  end)
 end)

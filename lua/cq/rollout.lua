@@ -167,10 +167,14 @@ function Rollout:release()
   self.handle, self.entry = nil, nil
 end
 
+-- Is a rollout, nil: none, an operation on a tape that has not been reversed yet?
+local function is_recorded(roll) return roll and roll.link ~= nil and roll.link.requires_grad end
+
 ---The initial state, with gradients as the final state has them; readable at any time. In a batch, of every scene.
 ---@return cq.State
 function Rollout:start()
-  if not self.started then
+  -- one that was made on no tape, or on one that is gone, has no gradients
+  if not self.started or tape.recording() and is_recorded(self) and not is_recorded(self.started) then
     if self.continues then self.beginning.from = continued.again(self).from end
     self.started = rollout.run(self.world, self.beginning)
     self.beginning.from = nil
