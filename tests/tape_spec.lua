@@ -130,7 +130,28 @@ describe("a tape", function()
         return s
       end)(p)
     end, "fill: a tensor that takes part")
+    local before = { p:flatten(), p:detach(), p:reshape { 1, 2 } }                   -- that share its numbers
+    for _, view in ipairs(before) do
+      refused(function()
+        T.value_and_grad(function(q)
+          local s = (q * q):sum()
+          view:fill(5)
+          return s
+        end)(p)
+      end, "fill: a tensor that takes part")
+    end
+    for _, name in ipairs { "flatten", "detach" } do
+      refused(function()
+        T.value_and_grad(function(q)
+          local twice = 2 * q
+          local s = (twice * twice):sum()
+          tape.pause(twice[name], twice):fill(5)
+          return s
+        end)(p)
+      end, "fill: a tensor that takes part")
+    end
     assert.same({ 1, 1 }, p:totable())
+    before[1]:fill(2)                                                                -- it is over
   end)
 
   it("cannot be left by a coroutine, which would leave it on for good", function()

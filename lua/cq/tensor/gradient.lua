@@ -96,11 +96,20 @@ local function look_back(record, list, results)
   for _, leaf in ipairs(list) do leaf.tensor.adjoint = false end
 end
 
+-- Runs f(...) on a tape and returns its results, packed. Until it is done nobody can change the numbers of the leaves
+-- in `list`, by another tensor in the same memory either.
+local function recorded(record, list, f, ...)
+  return tape.pack(tape.with(record, function(...)
+    for _, leaf in ipairs(list) do tape.hold(leaf.tensor) end
+    return f(...)
+  end, ...))
+end
+
 -- Runs f(p, ...) on a tape and backward. Returns its value, the gradients in the shape of p, and the further results of
 -- f.
 local function evaluate(f, list, p, ...)
   local record = tape.new()
-  local results = tape.pack(tape.with(record, f, p, ...))
+  local results = recorded(record, list, f, p, ...)
   local value = check_loss(results[1], list)
   look_back(record, list, results)
   record:backward(results[1])
@@ -175,7 +184,7 @@ end
 -- as in gradient.passes, asks for, in the shape of p, and the further results of f.
 local function evaluate_all(f, list, plan, what, p, ...)
   local run = { record = tape.new(), list = list, reached = {}, moved = {} }
-  local results = tape.pack(tape.with(run.record, f, p, ...))
+  local results = recorded(run.record, list, f, p, ...)
   local values, names = check_numbers(results[1], what)
   run.numbers, run.names = as_tensors(results[1]), names
   look_back(run.record, list, results)
@@ -273,7 +282,7 @@ end
 function gradient.part(f, list, p, ...)
   return isolated(list, function(...)
     local record = tape.new()
-    local results = tape.pack(tape.with(record, f, p, ...))
+    local results = recorded(record, list, f, p, ...)
     local value, adjoints = check_number("the objective", results[1]), {}
     look_back(record, list, results)
     if class.is_tensor(results[1]) then record:backward(results[1]) end
@@ -296,7 +305,7 @@ end
 function gradient.parts(what, f, list, names, p, ...)
   return isolated(list, function(...)
     local run = { record = tape.new(), list = list, names = names, reached = {}, moved = {} }
-    local results, adjoints = tape.pack(tape.with(run.record, f, p, ...)), {}
+    local results, adjoints = recorded(run.record, list, f, p, ...), {}
     local values = check_numbers(results[1], what)
     run.numbers = as_tensors(results[1])
     look_back(run.record, list, results)

@@ -24,6 +24,7 @@ end
 local function share(t, dims)
   local out = class.wrap(t.pointer, t.count, #dims, dims)
   if tape.wants(t) then return tape.push(share_back, out, t) end
+  if t.requires_grad then tape.hold(t) end
   return out
 end
 
@@ -92,7 +93,7 @@ end
 ---they cannot be changed there.
 ---@return cq.Tensor
 function Tensor:detach()
-  if self.requires_grad and tape.recording() then tape.hold(self) end
+  if self.requires_grad then tape.hold(self) end
   return class.wrap(self.pointer, self.count, self.rank, self.dims)
 end
 

@@ -135,11 +135,14 @@ end
 local function address(t) return tonumber(ffi.cast("intptr_t", t.pointer)) end
 
 ---@internal
----Notes for the recording that a backward pass will read these numbers; until it ends they cannot be changed.
+---Notes for the recording, also where it pauses, that a backward pass will read these numbers; until it ends they
+---cannot be changed. Does nothing where there is none.
 ---@param t cq.Tensor
 function tape.hold(t)
-  local held = current.held or {}
-  current.held, held[address(t)] = held, true
+  local on = open[#open]
+  if not on then return end
+  on.held = on.held or {}
+  on.held[address(t)] = true
 end
 
 ---@internal
