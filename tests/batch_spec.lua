@@ -221,4 +221,25 @@ describe("a state of another rollout", function()
       return roll.record:sum()
     end, params(), 1e-7)
   end)
+
+  it("is refused beside the result of a gradient within another one, where it reads what that one is by", function()
+    local gives = {
+      rollout = function(roll) return roll end, state = function(roll) return { roll.state } end,
+      scene = function(roll) return nil, roll.state:scene(1) end, part = function(roll) return roll:scene(1) end,
+    }
+    for what, of in pairs(gives) do
+      local function outer(young)
+        return T.grad(function(p)
+          local function inner(q)
+            local roll = world:rollout { robot = robot:with { velocity = q, young = young(p) }, batch = 1, steps = 1 }
+            return q:sum(), of(roll)
+          end
+          T.value_and_grad(inner)(T { 0.1, -0.2 })
+          return p * 2
+        end)(T.param(9)):item()
+      end
+      assert.equal(2, outer(function(p) return p:detach() end))
+      assert.matches("would be a constant to it", sentence(function() outer(function(p) return p end) end), what)
+    end
+  end)
 end)

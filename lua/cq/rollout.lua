@@ -49,7 +49,7 @@ local C, tape = engine.C, T.tape
 ---@field steps integer             control steps
 ---@field batch integer             scenes
 ---@field world cq.World            that it ran in
-local Rollout = { __name = "cq.Rollout" }
+local Rollout = { __name = "cq.Rollout", __recorded = function(roll) return roll.link or false end }
 Rollout.__index = Rollout
 
 -- set by a live page (report/live.lua): idle is called before each control step that Lua sees; watch(roll) returns an

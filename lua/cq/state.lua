@@ -29,6 +29,9 @@ local C, tape = engine.C, T.tape
 local State = { __name = "cq.State" }
 State.__index = State
 
+-- By what gradients reach the state, see cq.tensor.gradient; false: there are none.
+function State:__recorded() return self.roll.link or false end
+
 local state = { class = State }
 local field_kind = readout.named "position"
 
@@ -54,7 +57,7 @@ function State:scene(k)
     local own = State[key]
     if own ~= nil then return own end
     return self[key]
-  end, __name = "cq.State", __tostring = State.__tostring })
+  end, __name = "cq.State", __tostring = State.__tostring, __recorded = State.__recorded })
 end
 
 -- The control step and the time as one line; reads nothing from the engine.

@@ -23,9 +23,12 @@ return function(whole, k)
     self.contact = {}
     for name, all in pairs(whole.contact) do self.contact[name] = all:slice(k, k, 2):squeeze(2) end
   end
-  return setmetatable(self, { __name = "cq.Rollout", __index = function(_, key)
+  local meta = { __name = "cq.Rollout", __recorded = getmetatable(whole).__recorded }
+  -- Methods of one scene, then what the whole batch has.
+  function meta.__index(_, key)
     local own = Scene[key]
     if own ~= nil then return own end
     return whole[key]
-  end })
+  end
+  return setmetatable(self, meta)
 end

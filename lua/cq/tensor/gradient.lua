@@ -82,15 +82,27 @@ local function gradient_of(leaf)
   return class.wrap(t.adjoint, t.count, t.rank, t.dims)
 end
 
+-- Calls f(t, whole) with each tensor in the nested tables of a value, and, whole, with that of each operation by whose
+-- object, such as a rollout, the value may be read later: the object's class gives it by __recorded. seen: tables met.
+local function each_readable(value, f, seen)
+  if type(value) ~= "table" or seen[value] then return end
+  seen[value] = true
+  local meta = getmetatable(value)
+  if class.is_tensor(value) then return f(value, false) end
+  if type(meta) == "table" and meta.__recorded then return f(meta.__recorded(value), true) end
+  for _, key in ipairs(meta == nil and leaves.sorted_keys(value) or {}) do each_readable(value[key], f, seen) end
+end
+
 -- While a gradient around this one is recorded: carries zeros back from what f gave beside its first result, so that
 -- put_back finds what these read of the computation around, and clears the adjoints of the leaves in `list`.
 local function look_back(record, list, results)
   if not tape.recording() then return end
   local made, outputs, zeros = record:results(), {}, {}
-  for _, leaf in ipairs(leaves.list { unpack(results, 2, results.n) }) do
-    local t = leaf.tensor
-    if made[t] then outputs[#outputs + 1], zeros[#zeros + 1] = t, class.zeros(t) end
-  end
+  each_readable({ unpack(results, 2, results.n) }, function(t, whole)
+    for _, out in ipairs(not made[t] and {} or whole and made[t] or { t }) do
+      outputs[#outputs + 1], zeros[#zeros + 1] = out, class.zeros(out)
+    end
+  end, {})
   if #outputs == 0 then return end
   record:backward(outputs, zeros, true)
   for _, leaf in ipairs(list) do leaf.tensor.adjoint = false end

@@ -165,14 +165,14 @@ function tape.holds(t)
 end
 
 ---@internal
----The results of the operations on a tape.
----@return table<cq.Tensor, true>
+---The results of the operations on a tape, each with the list of all results of its operation.
+---@return table<cq.Tensor, cq.Tensor[]>
 function Tape:results()
   local made = {}
   for n = 1, self.count do
     local node = self[n]
-    if node.out then made[node.out] = true end
-    for _, out in ipairs(node.outputs or {}) do made[out] = true end
+    if node.out then made[node.out] = { node.out } end
+    for _, out in ipairs(node.outputs or {}) do made[out] = node.outputs end
   end
   return made
 end
