@@ -462,6 +462,29 @@ describe("gradients through a state", function()
     world:close()
   end)
 
+  it("fade between control steps alone, and not where a rollout makes none", function()
+    local world = scene.world(scene.robot())
+    local function slope(...)
+      local parts = { ... }
+      return (T.grad(function(p)
+        local sum, state = p.h:sum() * 0, nil
+        local own = { start = function() return p.h end, act = function(_, _, hidden) return hidden, hidden * 0.9 end }
+        for _, steps in ipairs(parts) do
+          local roll = world:rollout { robot = world.robot:with { velocity = p.v }, steps = steps, from = state,
+            gradient = { decay = 0.02 }, controller = own, running = function(s) return s:energy() end }
+          sum, state = steps > 0 and sum + roll.running:sum() or sum, roll.state
+        end
+        return sum
+      end)({ v = T.param { 0.3, -0.8 }, h = T.param { 0.4, -0.2 } }))
+    end
+    local whole = slope(6)
+    for _, found in ipairs { slope(2, 0, 4), slope(0, 6), slope(0, 2, 0, 0, 4, 0) } do
+      is_close(whole.v, found.v, 1e-10)
+      is_close(whole.h, found.h, 1e-10)
+    end
+    world:close()
+  end)
+
   it("reach velocities of walls before it", function()
     local floor = cq.Boundary.sphere { center = { 0.45, -0.2 }, radius = 0.3, kind = "separate", velocity = { 0, 0.1 },
       moves = true }

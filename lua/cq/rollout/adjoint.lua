@@ -251,7 +251,7 @@ local function control_step_adj(self, inner, i, grad_hidden)
   if kept then
     for k, tensor in ipairs(tree.flatten(hidden, "the hidden state")) do carried[k] = tensor.grad or false end
   end
-  return (i > 0 or self.continues) and pass_hidden(self, carried, i) or carried
+  return (i > 0 or continued.is_between(self)) and pass_hidden(self, carried, i) or carried
 end
 
 -- The adjoint of the initial memories of observer and controller: passes their gradients, a list of tensors or false,

@@ -139,6 +139,12 @@ function continued.again(self)
   return fields
 end
 
+---Does the first state lie between two control steps, one of a rollout before and one of its own, so that its adjoint
+---decays as between those of one rollout?
+---@param self cq.Rollout
+---@return boolean
+function continued.is_between(self) return self.continues ~= nil and self.first > 0 and self.steps > 0 end
+
 ---Passes the adjoint of the first state, with the decay of a step, to the rollout that is continued, if that is
 ---differentiable. The robots' initial state then gets no gradient.
 ---@param self cq.Rollout
@@ -148,7 +154,9 @@ function continued.pass_adjoint(self)
   if not (before and before:ready_adjoint()) then
     return engine.check(C.cq_rollout_pass_adjoint(self.handle, nil, scenes), "world:rollout")
   end
-  if not self.is_exact then engine.check(C.cq_rollout_discount(self.handle), "world:rollout") end
+  if not self.is_exact and continued.is_between(self) then
+    engine.check(C.cq_rollout_discount(self.handle), "world:rollout")
+  end
   engine.check(C.cq_rollout_pass_adjoint(self.handle, before.handle, scenes), "world:rollout")
 end
 
