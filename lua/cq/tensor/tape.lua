@@ -142,7 +142,7 @@ function tape.hold(t)
   local on = open[#open]
   if not on then return end
   on.held = on.held or {}
-  on.held[address(t)] = true
+  on.held[address(t)] = t              -- alive, so that no other tensor comes to lie there
 end
 
 ---@internal
