@@ -77,4 +77,21 @@ describe("gradients where two walls hold a node", function()
       end
     end
   end
+
+  it("have a gradient of one velocity after a rollout in which it changed", function()
+    local robot = cq.Robot { shape = cq.Shape.box { size = { 0.2, 0.2 }, spacing = 1 / 32 },
+      material = cq.Material.neo_hookean { young = 10, poisson = 0.3 } }
+    local world = cq.World { cells = { 16, 16 }, dx = 1 / 16, dt = 4e-3, substeps = 4, gravity = { 0, -2 },
+      precision = "float64", walls = cq.Boundary.floor { at = 3 / 16, mu = 0.4 }, robot:at { 0.3, 0.2 } }
+    local function slope(v)
+      return (cq.grad(function(p)
+        return world:rollout { robot = robot:with { velocity = { 0.3, -1 } }, steps = 3, wall_velocity = p }
+          .state:velocity(robot):sum()
+      end)(v))
+    end
+    local first = slope(T.param { 0.3, 0.4 })
+    slope(T.param(T.full({ 3, 1, 2 }, 0.3)))
+    assert.same(first:totable(), slope(T.param { 0.3, 0.4 }):totable())
+    assert(first[1]:item() > 0.1, first)
+  end)
 end)

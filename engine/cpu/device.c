@@ -257,8 +257,8 @@ static void set_walls(cq_scene *scene, int32_t index, const one_step *c) {
   scene->grad_gravity = t->grad_gravity && t->gravity ? t->grad_gravity + row * m->dim : NULL;
   scene->impulse_out = t->impulse ? t->impulse + impulse : NULL;
   scene->grad_impulse = t->grad_impulse ? t->grad_impulse + impulse : NULL;
-  scene->grad_wall_velocity = t->grad_velocity ? t->grad_velocity + velocity : NULL;
-  scene->grad_wall_place = t->grad_place ? t->grad_place + velocity : NULL;
+  scene->grad_wall_velocity = t->grad_velocity && t->velocity ? t->grad_velocity + velocity : NULL;
+  scene->grad_wall_place = t->grad_place && t->place ? t->grad_place + velocity : NULL;
   scene->implicit.report = t->solver ? t->solver + row * m->substeps * CQ_SOLVER_WIDTH : NULL;
 }
 
