@@ -413,4 +413,33 @@ describe("run:optimize with a plan", function()
       end
     end
   end)
+
+  it("goes on with the passive cost of the substeps that a failed simulation needs", function()
+    local made
+    local function falling(level)
+      local def = block(level)
+      function def.objective(state, start)
+        if def.world.substeps == 8 and made >= 2 then error("the simulation failed at control step 1", 0) end
+        return 1e3 * (state:center()[2] - start:center()[2])
+      end
+      return def
+    end
+    local function train(name, at, resume)
+      made = resume and made or 0
+      optimize(cq.Experiment(falling), cq.Plan { optimizer = adam(0.01), { name = "a", iterations = 4,
+        recover = { halvings = 0 }, options = { passive_weight = 1 } } }, name, { resume = resume,
+        on_iteration = function(i)
+          made = i
+          if i == at then C.cq_interrupt(1) end
+        end })
+      C.cq_interrupt(0)
+      local costs = {}
+      for k, row in ipairs(cq.Run.read_history(folder .. "/" .. name)) do costs[k] = row.passive_cost end
+      return costs
+    end
+    local whole = train "whole"
+    train("parts", 3)
+    assert.same(whole, train("parts", nil, true))
+    assert.is_true(whole[4] > 0)
+  end)
 end)

@@ -268,6 +268,7 @@ end
 function stages.set_substeps(run, substeps)
   run.first_substeps = run.first_substeps or run.world.substeps
   run.world.first_substeps = run.world.first_substeps or run.first_substeps
+  if substeps ~= run.world.substeps then run.block_losses = {} end
   run.world:set_substeps(substeps)
   if run.extracted then run.extracted.world:set_substeps(substeps) end
 end
