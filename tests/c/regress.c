@@ -48,17 +48,23 @@ static cq_status bench_begin(bench *b, int steps, int batch) {
   return cq_rollout_begin(b->rollout);
 }
 
-// a coordinate of the first particle
-static double bench_read(const bench *b, int axis) {
-  const int64_t start[2] = {0, 1};
-  const int32_t first = 0;
-  double x[3];
+// the position of the first particle
+static cq_readout first_particle(void) {
+  static const int64_t start[2] = {0, 1};
+  static const int32_t first = 0;
   cq_readout r;
   cq_readout_init(&r);
   r.kind = CQ_READOUT_GATHER;
   r.group_count = 1;
   r.group_start = start;
   r.particles = &first;
+  return r;
+}
+
+// a coordinate of the first particle
+static double bench_read(const bench *b, int axis) {
+  const cq_readout r = first_particle();
+  double x[3];
   REQUIRE(cq_rollout_read(b->rollout, &r, x) == CQ_OK);
   return x[axis];
 }
@@ -291,15 +297,8 @@ static void check_middle(void) {
   double velocity[2 * FIRST], grad[2 * FIRST];
   for (int k = 0; k < 2 * FIRST; k++) velocity[k] = 0.03 * sin(1.0 + k);
   sink_run(&b, second, velocity);
-  const int64_t start[2] = {0, 1};
-  const int32_t particle = 0;
   const double along_x[2] = {1, 0};
-  cq_readout r;
-  cq_readout_init(&r);
-  r.kind = CQ_READOUT_GATHER;
-  r.group_count = 1;
-  r.group_start = start;
-  r.particles = &particle;
+  const cq_readout r = first_particle();
   REQUIRE(cq_rollout_begin_adjoint(b.rollout) == CQ_OK);
   REQUIRE(cq_rollout_begin_adjoint(second) == CQ_OK);
   REQUIRE(cq_rollout_read_adjoint(second, &r, along_x) == CQ_OK);

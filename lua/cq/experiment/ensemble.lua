@@ -181,8 +181,8 @@ local function tell_cells(world, factor)
 end
 
 -- The definition of variant k's rollout, its experiment and its parameters, which on another grid are others than
--- `params`. given: the variant, checked; of: { iteration, steps, policies }, with the policies made so
--- far by body or experiment.
+-- `params`. given: the variant, checked; of: { iteration, steps, policies }, with the policies made so far by body or
+-- experiment.
 local function define(run, params, k, of, given)
   local steps, policies = of.steps, of.policies
   if text.is_instance(given, "cq.Experiment") then
