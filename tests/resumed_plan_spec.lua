@@ -361,15 +361,24 @@ describe("run:optimize with a plan", function()
       .. "after binary, and are 4 of 5 after coarse, 1 of 4 after binary; that is over")
   end)
 
-  it("counts no iterations of starts whose stage has stopped early before a cut", function()
-    local function plan()
-      return cq.Plan { optimizer = adam(), starts = { count = 3, { keep = 2, at = { "soft", 3 } },
-        { keep = 1, at = { "soft", 5 } } },
-        { name = "soft", iterations = 8, stop = function(history) return #history == 2 end } }
+  it("counts the iterations of a plan with several cuts, and none of starts whose stage has stopped early", function()
+    local function totals(stop, name)
+      local run, seen = experiment(), {}
+      cq.Run.on_record = function(one) seen[#seen + 1] = one.iterations end
+      local fine, result = pcall(optimize, run, cq.Plan { optimizer = adam(), starts = { count = 3,
+        { keep = 2, at = { "soft", 3 } }, { keep = 1, at = { "soft", 5 } } },
+        { name = "soft", iterations = 8, stop = stop } }, name)
+      cq.Run.on_record = false
+      assert(fine, result)
+      return seen, { result.iterations, run.run.iterations }
     end
-    local run = experiment()
-    local result = optimize(run, plan(), "stopped")
-    assert.same({ 6, 6 }, { result.iterations, run.run.iterations })
+    local seen, last = totals(nil, "whole")
+    assert.equal(16, #seen)
+    for _, total in ipairs(seen) do assert.equal(16, total) end
+    assert.same({ 16, 16 }, last)
+    seen, last = totals(function(history) return #history == 2 end, "stopped")
+    assert.same({ 16, 16, 15, 15, 12, 12 }, seen)
+    assert.same({ 6, 6 }, last)
   end)
 
   it("warns of starts that keep their seeds where a run goes on with another one", function()
